@@ -87,9 +87,9 @@ def is_healthy(findings: list[Diagnosis]) -> bool:
 
 
 LOW_MEMORY = 3 << 30
-"""Memory, in bytes, below which the bundled model and encoder may not fit."""
+"""Minimum memory in bytes; with less, the bundled model and encoder may not fit."""
 LOW_SPACE = 2 << 30
-"""Free disk space, in bytes, below which cached models and hidden states may soon fill the disk."""
+"""Minimum free disk space in bytes; with less, cached models and hidden states may soon fill the disk."""
 MIN_SPACE = 50 << 20
 
 _machine, _installation, _workspace, _server = (

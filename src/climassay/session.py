@@ -271,7 +271,8 @@ class Session:
 
 NameOrPath = TypeVar("NameOrPath", bound=str | Path)
 Place = Session | Workspace | Path | str | None
-"""Workspace in which a function works: a session, a workspace, its folder, or None for that of the command line."""
+"""Workspace that a function uses: a session, a workspace or its folder; None selects the default of the command
+line."""
 
 
 def one_or_several(names: NameOrPath | Iterable[NameOrPath]) -> tuple[NameOrPath, ...]:

@@ -211,7 +211,7 @@ def check_claims(
 def claim_table(
     claims: "str | Path | Sequence[str] | factcheck.ClaimTable", columns: "ClaimColumns | None" = None
 ) -> "factcheck.ClaimTable":
-    """Return claims as a table: those of a file, of the primer, or of a sequence of texts.
+    """Return the claims of a file, of the primer, or of a sequence of texts, as a table.
 
     Raises:
         InputError: The file cannot be read, or a claim is empty.
@@ -378,7 +378,7 @@ def _add_advocates(
     adversaries: Sequence[str],
     has_plain_advocate: bool,
 ) -> "factcheck.DebateSettings":
-    """Return the debate settings; advocates that the arguments name replace those of the settings."""
+    """Return the debate settings; advocates named in the arguments replace the advocates in the settings."""
     debate_settings = settings or factcheck.DebateSettings(model=DEFAULT_MODEL)
     advocates = factcheck.advocates_from_names(
         one_or_several(collections), plain=has_plain_advocate, adversaries=adversaries

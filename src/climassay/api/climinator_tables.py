@@ -317,7 +317,7 @@ class CliminatorRecipe:
             yield from self._make_count_rows(table, debates, suffix)
 
     def _iterate_verdicts(self, debates: Mapping[str, _Debates]) -> Iterator[tuple[str, _Debates, list[str | None]]]:
-        """Yield the rows of Tables 1 and 2 as tuples of name, debates and the verdict on each claim."""
+        """Yield the rows of Tables 1 and 2 as tuples of a name, the debates, and the verdict on each claim."""
         for system, item in debates.items():
             if system in ("Climinator", "Climinator+"):
                 yield system, item, item.verdicts(MEDIATOR)

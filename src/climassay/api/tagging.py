@@ -494,7 +494,7 @@ def insert_statements(
     data: dict[str, Any] = {"probe": evidence, "notes": notes, "statements": rows}
     if truth is not None:
         scores = _score_by_value([(row.level(truth), tag, row.value(by)) for row, tag in tagged_rows], seed)
-        tables.append(_make_insertion_table(scores, by))
+        tables.append(_make_accuracy_table(scores, by))
         data["scores"] = {name: evaluation.to_dict() for name, evaluation in scores.items()}
     return Shown(data, tuple(tables), rows, noted=tuple(notes))
 
@@ -540,24 +540,24 @@ def _score_by_value(tagged_items: "Sequence[tuple[Tag | None, Tag, str]]", seed:
     return results
 
 
-def _make_insertion_table(scores: "Mapping[str, HeldOutScores]", column_name: str | None) -> Table:
+def _make_accuracy_table(scores: "Mapping[str, HeldOutScores]", column_name: str | None) -> Table:
     """Return a table of accuracy and macro-F1 by value of a column, with the majority-class baseline."""
-    cells = [
+    rows = [
         (
             name,
-            str(evaluation.n),
-            percent(evaluation.accuracy.value),
-            percent_interval(evaluation.accuracy.interval),
-            percent(evaluation.constant.value),
-            percent(evaluation.macro_f1.value),
+            str(group_scores.n),
+            percent(group_scores.accuracy.value),
+            percent_interval(group_scores.accuracy.interval),
+            percent(group_scores.constant.value),
+            percent(group_scores.macro_f1.value),
         )
-        for name, evaluation in scores.items()
+        for name, group_scores in scores.items()
     ]
     return Table.of(
         "Tags that are the authors' (%)",
         (column_name or "", "n", "right", "95% interval", "most frequent level", "macro-F1"),
-        cells,
-        strong=[len(cells) - 1],
+        rows,
+        strong=[len(rows) - 1],
         note="A level that no anchor has, such as very low, is never given and counts as wrong.",
     )
 

@@ -305,7 +305,7 @@ def show_validator(validator: Path | str) -> Shown:
         validator: File, adapter folder or state file of the validator.
 
     Raises:
-        InputError: The path is not that of a trained validator.
+        InputError: The path does not lead to a trained validator.
     """
     from climassay.generation.validation import read_training_record
     from climassay.generation.validation.labels import threshold_table

@@ -354,7 +354,7 @@ def list_users(*, workspace: WorkspaceOption = None, output: OutputOption = (), 
 
 
 def _link_base_address(accounts: "AccountStore", address: str) -> str:
-    """Return the address with which links begin: ``address``, or if empty, the one of the workspace's latest server."""
+    """Return the base address of links: ``address`` or, if it is empty, the address of the workspace's last server."""
     from climassay.records.database import read_server_address
 
     return ServerSettings(address=address or read_server_address(accounts.database) or "").root

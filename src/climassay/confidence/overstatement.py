@@ -30,8 +30,8 @@ class StatedCertainty(NamedTuple):
     certainty: float
     """Certainty from 0 to 1.
 
-    For a likelihood, it is the lower end of the term's range; for an unlikely term, that of its complement. For a level
-    of confidence, it depends on the level's rank. It is 1 for words that exclude doubt.
+    For a likelihood, it is the lower end of the term's range; for an unlikely term, the lower end of the complementary
+    range. For a level of confidence, it depends on the level's rank. It is 1 for words that exclude doubt.
     """
 
 

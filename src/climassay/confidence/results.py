@@ -84,11 +84,11 @@ class ExtractedStatements(Result):
 
 @dataclass(frozen=True, slots=True)
 class LintedDrafts(Result):
-    """Result of checking drafts against rules."""
+    """Result of checking draft texts against rules for the wording of confidence and likelihood."""
 
     drafts: "tuple[CheckedDraft, ...]"
     reader: "ModelReader | None" = None
-    """Language model that also checked the drafts; None if no model was used."""
+    """Language model that checked the texts in addition to the rules; None if no model was used."""
 
     rests_on_calls: ClassVar[bool] = False
 

@@ -48,7 +48,7 @@ class Statement:
     """Whether the level was stated after a paragraph's last full stop, for all sentences without a level of their
     own."""
     label: str | None = None
-    """Number of the paragraph in the report, or of the nearest numbered one above it, for example ``A.1.3``."""
+    """Number of the paragraph in the report, or of the nearest numbered paragraph above it, for example ``A.1.3``."""
     references: tuple[str, ...] = ()
     """References of the paragraph in curly brackets, for example ``3.2.1`` and ``Figure SPM.1``."""
     page: int | None = None
@@ -61,7 +61,7 @@ class Statement:
     """Cleaned sentences before the statement in its section, in order."""
     after: tuple[str, ...] = ()
     part: int = 0
-    """Index of the statement among those of its sentence."""
+    """Index of the statement among the statements of its sentence."""
     parts: int = 1
     """Number of statements of its sentence."""
     cycle: str | None = None

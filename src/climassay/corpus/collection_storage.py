@@ -263,7 +263,7 @@ MAX_UNINDEXED = 512
 MAX_UNINDEXED_SHARE = 0.05
 """Maximum proportion of a collection's passages that may remain unindexed until the next search."""
 MAX_FILES = 64
-"""Number of data files above which an addition triggers compaction."""
+"""Maximum number of data files; an addition that leads to more triggers compaction."""
 ORIGINALS = "originals"
 """Name of the folder for original files, inside the folder of the tables."""
 _TEMPORARY_PREFIX = ".tmp"

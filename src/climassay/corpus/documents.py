@@ -364,7 +364,8 @@ def _find_report(text: str) -> tuple[str, int | None] | None:
 MIN_PASSAGE_SIZE = 100
 """Minimum passage size in characters."""
 MAX_TAIL_SHARE = 0.2
-"""Fraction of the passage size below which the last passage of a section is merged into the previous one."""
+"""Minimum length of a section's last passage, as a fraction of the passage size; a shorter one joins the previous
+passage."""
 MAX_STRETCH = 1.2
 """Maximum length of a merged passage, as a multiple of the passage size."""
 MIN_OVERLAP = 20

@@ -31,7 +31,7 @@ SearchMode = Literal["hybrid", "dense", "bm25", "rrf"]
 SEARCH_MODES: tuple[SearchMode, ...] = get_args(SearchMode)
 
 RRF_CONSTANT = 60
-"""Constant k of reciprocal rank fusion; the value is that of Cormack et al. (2009)."""
+"""Constant k of reciprocal rank fusion, as in Cormack et al. (2009)."""
 CANDIDATES = 50
 """Minimum number of candidates from each of the two rankings to be fused; twice the number of hits is used if it is
 larger.

@@ -213,7 +213,7 @@ class DistributedModel(DescribedModel):
     def option_logprobs(
         self, requests: Sequence[contract.OptionRequest], *, on_result: contract.ScoresCallback | None = None
     ) -> list[contract.OptionScores]:
-        """Return the scores of each request's options, in order; the errors are those of :meth:`generate`."""
+        """Return the scores of each request's options, in order; raise the same errors as :meth:`generate`."""
         return self._ask("option_logprobs", requests, contract.OptionScores.failed, on_result)
 
     def harvest(

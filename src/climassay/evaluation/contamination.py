@@ -45,14 +45,14 @@ class SharedRun:
     """Longest run of consecutive words that a question shares with the texts."""
 
     part: str
-    """Part of the question that contains the run: ``question``, ``answer``, ``statement`` (cloze, with its gap filled),
-    or an option's letter."""
+    """Part of the question that contains the shared words: ``question``, ``answer``, ``statement`` (cloze, with its
+    gap filled), or an option's letter."""
     words: int
-    """Number of words in the run."""
+    """Number of shared words."""
     shared: str
-    """Words of the run, in lower case."""
+    """Shared words, in lower case."""
     text: str
-    """Label of the first text that contains the run."""
+    """Label of the first text that contains the shared words."""
 
 
 @dataclass(frozen=True, slots=True)

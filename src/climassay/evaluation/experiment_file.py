@@ -49,7 +49,7 @@ class ModelSpec(FileModel):
     label: Annotated[str, Field(examples=["smollm2"])] = ""
     """Name of the model in tables; by default the part of its name after the colon."""
     scoring: Annotated[Scoring | None, Field(examples=["text"])] = None
-    """Way of scoring the model's multiple-choice answers; by default that of the experiment."""
+    """Scoring of the model's multiple-choice answers; by default, the experiment's ``scoring``."""
     max_output_tokens: Annotated[int | None, Field(ge=1, examples=[2000])] = None
     """Maximum number of tokens of each answer, not counting reasoning tokens."""
 

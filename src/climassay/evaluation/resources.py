@@ -45,7 +45,8 @@ class ExperimentCallbacks:
     on_answer: Callable[[int], None] = lambda _count: None
     """Function called with the number of new answers, including answers found in the records."""
     on_more: Callable[[int], None] = lambda _count: None
-    """Function called with the number of answers that are needed in addition to those of the benchmarks."""
+    """Function called with the number of further answers to expect, in addition to the answers to benchmark
+    questions."""
     on_end: Callable[[str], None] = lambda _step: None
     """Function called with the name of each step after the last answer."""
 

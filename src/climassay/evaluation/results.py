@@ -180,7 +180,7 @@ class Experiment:
     preferences: tuple[Preference, ...] = ()
     """Preferences between long answers, with every pair in both orders."""
     constants: tuple[ConstantScore, ...] = ()
-    """Majority-class baselines of other frameworks' benchmarks; those of question files are computed from the
+    """Majority-class baselines of other frameworks' benchmarks; for question files, they are computed from the
     questions."""
     groups: Mapping[str, tuple[TaskGroup, ...]] = field(default_factory=dict)
     """Groups of benchmarks whose scores are averaged, by name of the group."""
@@ -223,7 +223,10 @@ COMMANDS = ("evaluate run", "evaluate mcq", "evaluate lm-eval", "evaluate inspec
 
 
 def save_experiment(run: Run, experiment: Experiment) -> None:
-    """Save an experiment to its open run, as one results table per field; tables refer to cells by index."""
+    """Save an experiment to its open run, as one results table per field.
+
+    Tables refer to cells (a model in a setting on a task) by their index in :attr:`Experiment.cells`.
+    """
     cell_index = {record.cell: index for index, record in enumerate(experiment.cells)}
     tables: dict[str, list[dict[str, Any]]] = {
         "experiment": [{"name": experiment.name, "config": experiment.config}],
@@ -257,7 +260,7 @@ def load_experiment(store: Records, run: str) -> Experiment:
 
     Raises:
         RecordsError: There is no such run.
-        InputError: The run is not that of an experiment, or was not completed.
+        InputError: The run is not an experiment, or was not completed.
     """
     return experiment_of(run_details(store.database, run))
 
@@ -266,7 +269,7 @@ def experiment_of(details: RunDetails) -> Experiment:
     """Return the experiment that a run's details contain.
 
     Raises:
-        InputError: The run is not that of an experiment, or was not completed.
+        InputError: The run is not an experiment, or was not completed.
     """
     run, tables = details.summary.id, details.results
     if details.summary.command not in COMMANDS:

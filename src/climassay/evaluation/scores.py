@@ -140,7 +140,7 @@ class ExperimentScores:
     counts: tuple[CellCounts, ...]
     tests: tuple[PairedTest, ...]
     positions: Mapping[Cell, "PositionRow"] = field(default_factory=dict)
-    """Position bias by cell, for the cells whose questions were asked in several option orders."""
+    """Position bias by cell (a model in a setting on a task), if its questions were asked in several option orders."""
     side_by_side: Mapping[str, Mapping[str, SideBySide]] = field(default_factory=dict)
     """Side-by-side comparisons of long answers, by benchmark and name of the trained judge (empty for the plan's
     judge)."""
@@ -156,7 +156,7 @@ class ExperimentScores:
 
 
 def outcomes_by_cell(experiment: Experiment) -> dict[Cell, list[Outcome]]:
-    """Return the outcomes of each cell; cells are in the order of the experiment file."""
+    """Return the outcomes of each cell (a model in a setting on a task), in the order of the experiment file."""
     results: dict[Cell, list[Outcome]] = {record.cell: [] for record in experiment.cells}
     for outcome in experiment.outcomes:
         results.setdefault(outcome.cell, []).append(outcome)
@@ -169,7 +169,10 @@ def all_failed(answers: Sequence[Outcome | Prediction]) -> bool:
 
 
 def answered_cells(experiment: Experiment) -> dict[Cell, list[Outcome]]:
-    """Return the outcomes of each cell in which at least one request was answered; only these cells have scores."""
+    """Return the outcomes of each cell (a model in a setting on a task) with at least one answered request.
+
+    Only these cells have scores.
+    """
     return {cell: outcomes for cell, outcomes in outcomes_by_cell(experiment).items() if not all_failed(outcomes)}
 
 
@@ -448,7 +451,7 @@ def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[Readi
 def _test_cell_pairs(
     benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], metric_names: Collection[str], seed: int
 ) -> Iterator[PairedTest]:
-    """Yield a paired test on the common questions of every two cells that differ only in setting, or only in model."""
+    """Yield paired tests of every two settings of a model, or of every two models in a setting, on common questions."""
     groups: dict[tuple[Kind, str, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.benchmark == benchmark:

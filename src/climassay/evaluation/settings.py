@@ -302,11 +302,11 @@ class SettingType:
 
 
 SETTINGS: Registry[SettingType] = Registry("setting", "climassay.settings", [__name__])
-"""Kinds of settings by name, the part of a short name before the colon."""
+"""Kinds of settings by name; the name is the part before the colon in a setting such as ``few-shot:5``."""
 
 
 def setting(name: str, **fields: Any) -> Callable[[MakePrepare], MakePrepare]:
-    """Return a decorator that registers a function as a kind of setting; ``fields`` are those of :class:`SettingType`.
+    """Return a decorator that registers a function as a kind of setting; ``fields`` are passed to :class:`SettingType`.
 
     Example:
         >>> @setting("hint")

@@ -163,7 +163,7 @@ class _PresentedQuestion:
         return tuple(after_prefix(prefix) + text for text in texts)
 
     def predict(self, scoring: Scoring, position: int | None, **fields: Any) -> Prediction:
-        """Return the prediction that chooses the option at a position; ``fields`` are further fields of it."""
+        """Return the prediction that chooses the option at a position; ``fields`` are its further fields."""
         assert self.question.correct is not None
         option_index = None if position is None else self.order[position]
         return Prediction(

@@ -47,7 +47,7 @@ class CheckSummary:
     run: str | None
     """Id under which the debate is recorded as a run; None before the debate has ended."""
     outcome: str | None
-    """Outcome of the debate, one of those of :class:`~climassay.factcheck.transcript.Verdict`; None before it has
+    """Outcome of the debate, as in :class:`~climassay.factcheck.transcript.Verdict`; None before the debate has
     ended."""
     label: str | None
     """Label of the verdict; None if there is no verdict."""

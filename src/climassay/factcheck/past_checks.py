@@ -57,7 +57,7 @@ class PastCheck:
     verdict: str | None
     """Label of the verdict; None if the debate ended without one."""
     outcome: str
-    """Outcome of the debate, one of those of :class:`~climassay.factcheck.transcript.Verdict`."""
+    """Outcome of the debate, as in :class:`~climassay.factcheck.transcript.Verdict`."""
     scale: str
     demonstration: bool
     """Whether a very small model took part; the verdict is then not reliable."""

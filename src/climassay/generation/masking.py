@@ -59,7 +59,7 @@ class Choice:
 
     @classmethod
     def failed(cls, error: str) -> "Choice":
-        """Return a choice without a term that records an error."""
+        """Return a choice that records an error and has no term."""
         return cls("", 0.0, (), error)
 
 

@@ -24,7 +24,7 @@ from climassay.reporting import counted
 MIN_DRAFTS_PER_BOOK = 10
 """Number of drafts that a book must have before its yield can count as poor."""
 POOR_YIELD = 0.25
-"""Fraction of the mean yield (of the same kind and level) below which the yield of a book counts as poor."""
+"""Minimum yield of a book, as a fraction of the mean yield for its kind and level; a lower yield counts as poor."""
 POOR_BOOK_SHARE = 0.5
 """Maximum number of drafts from a book with poor yield, as a fraction of the mean number of drafts per book."""
 

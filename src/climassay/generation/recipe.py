@@ -181,7 +181,7 @@ class Recipe:
     batch: Annotated[int, Field(ge=1)] = 32
     """Maximum number of drafts per kind and level in one batch."""
     folder: Path = Path()
-    """Folder to which relative paths refer: that of the recipe file."""
+    """Folder of the recipe file, to which relative paths refer."""
 
     def requested(self) -> dict[Stream, int]:
         """Return the requested number of accepted questions by kind and level; those without questions are omitted.

@@ -535,9 +535,9 @@ def _find_bound(plain_text: str, start: int, end: int) -> tuple[tuple[int, bool]
 
 
 def _inherit_from_right(plain_text: str, left: _LocatedQuantity, right: _LocatedQuantity) -> _LocatedQuantity:
-    """Return the left quantity with unit and magnitude of the right one if both belong to one range or list.
+    """Return the left quantity with the right one's unit and magnitude, if both belong to one range or list.
 
-    Otherwise, return the left quantity unchanged.
+    Otherwise, return the left quantity unchanged. The magnitude is the factor of a word such as ``million``.
     """
     left_unit, right_unit = left.quantity.unit, right.quantity.unit
     if right.quantity.is_in_words or left.quantity.is_in_words:

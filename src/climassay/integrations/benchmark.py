@@ -62,7 +62,7 @@ class PosedQuestion:
 def pose_questions(
     questions: Sequence[Question], prompts: evaluation.TaskPrompts | None = None, shots: Shots | None = None
 ) -> list[PosedQuestion]:
-    """Return questions of any kind with their prompts; the order of options is that of the file.
+    """Return questions of any kind with their prompts; options keep the order of the file.
 
     As in ``climassay evaluate``, examples are drawn once for each kind, and none of its ``questions`` can be an
     example. To pose only some of the questions with the same examples, select from the result instead of from

@@ -21,7 +21,7 @@ MIN_UTF8_CHARACTERS = 8
 """Minimum number of non-ASCII characters for valid UTF-8 to override the declared encoding."""
 SAMPLE = 1 << 16
 MAX_CONTROL_SHARE = 0.02
-"""Fraction of control characters above which bytes are not text."""
+"""Maximum fraction of control characters in a text; bytes with more are not text."""
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 

@@ -14,7 +14,7 @@ _DELIMITER_LINE = re.compile(r"""["']?sep=(?P<delimiter>\\t|[^\r\n])["']?[,;\t|]
 _ONE_NAME = re.compile(r"""\s*(["']?)[^\W\d]\w*\1[ \t]*""")
 _NO_DELIMITER = "\x1f"
 HEAD_ROWS = 200
-"""Number of rows at the beginning from which delimiter and header are detected."""
+"""Number of first rows that are used to detect the delimiter and the header."""
 
 
 class DelimitedTable(NamedTuple):

@@ -14,7 +14,7 @@ from climassay.errors import InputError
 from climassay.workspace import mask_at
 
 STALE_SECONDS = 3600
-"""Age, in seconds, above which a temporary file is assumed to be left by a killed process and is deleted."""
+"""Maximum age of a temporary file in seconds; an older one was probably left by a killed process and is deleted."""
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

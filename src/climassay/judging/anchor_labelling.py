@@ -31,7 +31,7 @@ from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import Table
 
 TIE_BAND = 0.4
-"""Absolute log-odds up to which a comparison counts as equal, unless a probe has a fitted tie band of its own.
+"""Maximum absolute log-odds at which a comparison counts as equal, unless a probe has a fitted tie band of its own.
 
 The default corresponds to probabilities of 0.40 to 0.60.
 """
@@ -269,7 +269,7 @@ def insert_items(
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> InsertionResult:
-    """Label each new item by comparing it with labelled anchors (the thesis's algorithm PPAIRS_INSERT, amended).
+    """Label each new item by comparing it with labelled anchors (algorithm PPAIRS_INSERT of Maiya 2024, amended).
 
     Args:
         items: New items; their own labels, if any, are only used to score the result.

@@ -70,7 +70,7 @@ from climassay.records import RecordedModel, Records, Run
 from climassay.records.queries import RunDetails
 
 NEARLY_EQUAL = 1.1
-"""Ratio of two texts' word counts below which the texts count as nearly equally long."""
+"""Maximum ratio of the larger to the smaller word count of two texts that count as nearly equally long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class JudgeScores:
     order: tuple[tuple[str, float], ...] = field(default=())
     """Pairs of an item's id and its rank, where 1 is the best of the group."""
     as_published: PublishedScores | None = None
-    """Scores by the evaluation of the thesis, whose training and test pairs share items.
+    """Scores by the evaluation of Maiya (2024), whose training and test pairs share items.
 
     None if they were not requested, or if the thesis lacks the method.
     """

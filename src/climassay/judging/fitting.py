@@ -30,7 +30,8 @@ Ties = Literal["drop", "keep", "three-way"]
 REGULARISATIONS = tuple(float(10.0 ** (step / 2)) for step in range(-4, 8))
 
 _MIN_VARIANCE_FRACTION = 1e-12
-"""Fraction of the largest variance below which a principal direction is dropped as rounding error."""
+"""Minimum variance of a principal direction, as a fraction of the largest; with less, it is dropped as rounding
+error."""
 _ROUGH_TOLERANCE = 1e-3
 """Gradient norm, relative to the norm at zero weights, at which a fit for cross-validation stops.
 
@@ -117,16 +118,16 @@ class TrainingPairs:
         Balanced weights of pairs that differ have mean 1. If weights are balanced and one of the two answers does not
         occur, all weights are 0.
         """
-        weight, outcomes = training.astype(np.float64), self.answers
+        pair_weights, outcomes = training.astype(np.float64), self.answers
         if self.ties == "drop":
-            weight[outcomes == 0] = 0.0
+            pair_weights[outcomes == 0] = 0.0
         if self.balanced:
             counts = {answer: int(np.count_nonzero(training & (outcomes == answer))) for answer in (1, -1)}
             if not all(counts.values()):
                 return np.zeros(len(outcomes))
             for answer, count in counts.items():
-                weight[outcomes == answer] *= sum(counts.values()) / (2 * count)
-        return weight
+                pair_weights[outcomes == answer] *= sum(counts.values()) / (2 * count)
+        return pair_weights
 
     @property
     def answers(self) -> IntArray:
@@ -174,7 +175,7 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
     return Basis(scaled_rows @ vectors, squares * density, lambda u: factor * (vectors @ u))
 
 
-def _design_operator(comparisons: TrainingPairs, training: NDArray[np.bool_]) -> Any:
+def _design_operator(comparisons: TrainingPairs, is_training: NDArray[np.bool_]) -> Any:
     """Return the linear operator from weights [rank] to log-odds [pairs], centred on the training pairs."""
     from scipy.sparse.linalg import LinearOperator
 
@@ -186,7 +187,7 @@ def _design_operator(comparisons: TrainingPairs, training: NDArray[np.bool_]) ->
         row_weights = values if pairs is None else pair_sums(values, pairs, len(rows))
         return np.asarray(row_weights @ rows, dtype=np.float64)
 
-    training_weights = training.astype(np.float64)
+    training_weights = is_training.astype(np.float64)
     mean = slope = np.zeros(rows.shape[1])
     if not comparisons.pointwise:
         mean = gather(training_weights) / training_weights.sum()
@@ -276,17 +277,17 @@ def solve(
         Weights of the reduced coordinates, shape [rank]; log-odds of all pairs, shape [pairs]; whether the fit
         converged.
     """
-    design, outcomes, weight = (
+    design, outcomes, pair_weights = (
         _design_operator(comparisons, training),
         comparisons.answers,
         comparisons.weights(training),
     )
-    has_ties = comparisons.ties == "three-way" and bool((weight[outcomes == 0] > 0).any())
+    has_ties = comparisons.ties == "three-way" and bool((pair_weights[outcomes == 0] > 0).any())
     # At zero the second derivative of a logistic loss is 1/4.
-    mean_weight = weight.sum() / len(weight)
+    mean_weight = pair_weights.sum() / len(pair_weights)
     weights, _, has_converged = minimise(
-        design, davidson_loss(outcomes, weight, has_ties), c, parameters=(0.0,) * has_ties, start=start,
-        curvature=mean_weight / 4 * comparisons.basis.curvature, parameter_curvature=weight.sum() / 4,
+        design, davidson_loss(outcomes, pair_weights, has_ties), c, parameters=(0.0,) * has_ties, start=start,
+        curvature=mean_weight / 4 * comparisons.basis.curvature, parameter_curvature=pair_weights.sum() / 4,
         tolerance=tolerance, max_iterations=comparisons.max_iter,
     )  # fmt: skip
     return weights, design @ weights, has_converged

@@ -274,7 +274,7 @@ def _cell_text(row: Mapping[str, Any], column: str | None) -> str:
 
 
 def _rating_cells(row: Row, column: str | None) -> list[str]:
-    """Return the ratings in a row as strings: that of one cell, or one per rater; [] if ``column`` is None.
+    """Return the ratings in a row as strings: the only cell, or one cell per rater; [] if ``column`` is None.
 
     Raises:
         ValueError: There is no rating; the message is a clause for a longer error message.

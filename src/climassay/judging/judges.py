@@ -70,7 +70,8 @@ class DirectScoring:
     """Judge that rates each item on its own and compares the ratings.
 
     By default, an item's rating is the most probable answer of the scale, so that preferences are 1, 0.5 or 0, as
-    published (thesis, section 2.2). With ``rule="expected"``, expected ratings are compared, which are rarely equal.
+    published (Maiya 2024, section 2.2). With ``rule="expected"``, expected ratings are compared, which are rarely
+    equal.
     """
 
     model: OptionScorer
@@ -107,7 +108,7 @@ class PairwisePrompt:
     """PairS: a judge whose model reads both items with a definition of the quality and answers A or B.
 
     References:
-        Liu et al. 2024, arXiv 2403.16950; thesis, section 2.2 and appendix A.1.
+        Liu et al. 2024, arXiv 2403.16950; Maiya 2024, section 2.2 and appendix A.1.
     """
 
     model: OptionScorer
@@ -340,7 +341,7 @@ class ContrastProbe:
     """PPairS: a judge that applies a linear probe to the state after the answer ``1`` minus that after ``2``.
 
     References:
-        Thesis, chapter 3.
+        Maiya 2024, chapter 3.
     """
 
     states: StateSource

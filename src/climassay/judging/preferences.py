@@ -284,7 +284,7 @@ class Quality:
         return f"judge_{self.kind}_{method}"
 
     def values(self) -> dict[str, Any]:
-        """Return the values for the placeholders of the templates, except those of the items."""
+        """Return the values for the placeholders of the templates, except the values of the items."""
         return {
             "aspect": self.name,
             "adjective": self.adjective,
@@ -382,11 +382,11 @@ class QualityRequests:
         return self._single_item_requests("point", items, (" Yes",))
 
     def pairs(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:
-        """Return PairS requests, answered by A or B, for pairs [pairs, 2] of items (Liu et al. 2024; thesis, A.1)."""
+        """Return PairS requests for pairs [pairs, 2] of items, answered by A or B (Liu et al. 2024; Maiya 2024)."""
         return self._pair_requests("pairs", items, pairs, (" A", " B"))
 
     def contrast(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:
-        """Return PPairS requests, answered by 1 or 2, for pairs [pairs, 2] (thesis, appendices A.1, B.2, C.3)."""
+        """Return PPairS requests for pairs [pairs, 2] of items, answered by 1 or 2 (Maiya 2024, A.1, B.2, C.3)."""
         return self._pair_requests("contrast", items, pairs, (" 1", " 2"))
 
     def prompt(self, method: str) -> Prompt:

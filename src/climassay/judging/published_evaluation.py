@@ -1,4 +1,6 @@
-"""Evaluation of judges as in the thesis, only to be set beside its figures: it leaks, so it does not measure a judge.
+"""Evaluation of judges as in Maiya's thesis on PPairS (2024), only for comparison with its figures.
+
+Training and test data overlap, so the scores do not measure how good a judge is.
 
 Ordered comparisons are split at random, so that the mirror image of a test comparison, and other comparisons of its
 items, are in the training half: a probe on random labels seems to learn them. Ties count as "not greater", which the
@@ -32,14 +34,14 @@ from climassay.judging.training import labels_of, outcomes_of, pairs_within
 from climassay.models.contract import OptionScorer
 
 LAST_LAYER = (-1,)
-"""Layers that the probe of the thesis uses: the last one."""
+"""Layers that the probe of Maiya (2024) uses: only the last one."""
 _CERTAIN = 23.0
 """Log-odds assigned to a predicted class when items are sorted; the probability of the class is then 1 - 1e-10."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedScores:
-    """Scores of a judge by the evaluation of the thesis.
+    """Scores of a judge under the evaluation protocol of Maiya (2024), the thesis on PPairS.
 
     They are upper bounds, because the same items occur in training and in test pairs.
     """
@@ -68,7 +70,7 @@ def score_as_published(
     threshold: float = 0.6,
     seed: int = 0,
 ) -> PublishedScores | None:
-    """Score a method as in the thesis; return None for methods that the thesis does not have.
+    """Score a method as in Maiya (2024); return None for methods that the thesis does not have.
 
     Each pair is compared in one order; the log-odds of the other order are their negative.
 
@@ -151,7 +153,7 @@ def score_comparisons(
 
 
 def classify_comparisons(train_states: States, outcomes: IntArray, test_states: States) -> IntArray:
-    """Predict the outcome of comparisons, 1, 0 or -1, by the classifier of the thesis.
+    """Predict the outcome of comparisons, 1, 0 or -1, by the classifier of Maiya (2024).
 
     The classifier is scikit-learn's logistic regression of up to three classes with its default penalty, without the
     centring that the text of the thesis describes, but its code omits.
@@ -178,7 +180,7 @@ def classify_comparisons(train_states: States, outcomes: IntArray, test_states: 
 def score_transfer(
     source: Sequence[Item], target: Sequence[Item], harvester: Harvester, *, seed: int = 0
 ) -> JudgeScore:
-    """Train the classifier of the thesis on all comparisons of some items; return its accuracy on those of other items.
+    """Train Maiya's (2024) classifier on all comparisons of some items; return its accuracy on comparisons of others.
 
     Args:
         source: Labelled training items.

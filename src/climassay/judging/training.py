@@ -351,7 +351,7 @@ COMPONENTS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """Differences of training pairs projected onto their first principal components (thesis, Figure C.1)."""
+    """Differences of training pairs projected onto their first principal components (Maiya 2024, Figure C.1)."""
 
     coordinates: FloatArray
     """Coordinates on the components, shape [pairs, 3], or with fewer columns if there are fewer dimensions. Positive
@@ -592,7 +592,7 @@ MAX_POINTS = 1500
 
 
 def picture_blocks(picture: Picture, method: str) -> tuple[Block, ...]:
-    """Return scatter plots of the differences of a method's training pairs (thesis, Figure C.1)."""
+    """Return scatter plots of the differences of a method's training pairs (Maiya 2024, Figure C.1)."""
     state_description = (
         "the model's state on the first item and on the second"
         if method.startswith("pointwise")

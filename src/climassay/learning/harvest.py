@@ -176,7 +176,7 @@ class SettingActivations:
     def scores(self, keys: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the log-probabilities [keys, options] and numbers of tokens [keys] of stored requests.
 
-        The errors are those of :meth:`states`.
+        It raises the same errors as :meth:`states`.
         """
         logprobs = np.empty((len(keys), self._shape(keys)[0]), dtype=np.float64)
         tokens = np.empty(len(keys), dtype=np.int64)

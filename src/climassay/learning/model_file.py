@@ -55,7 +55,7 @@ class Provenance:
     measured: dict[str, float] = field(default_factory=dict)
     """Scores on held-out items, by name."""
     trained_on: tuple[str, ...] = ()
-    """Ids of the training items, to exclude them from tests; those of texts are computed by
+    """Ids of the training items, to exclude them from tests; the ids of texts are computed by
     :func:`~climassay.claim_identity.words_id`."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Further settings, which depend on the kind of model, as JSON-serialisable values."""

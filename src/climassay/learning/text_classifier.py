@@ -72,7 +72,7 @@ class ClassifierSpec:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Distinct sources of all parts."""
+        """Distinct sources of features of all linear models."""
         return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
 
 
@@ -118,7 +118,7 @@ class TextClassifier(FeatureBasedModel):
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Distinct sources of all parts."""
+        """Distinct sources of features of all linear models."""
         return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
 
     def for_mix(self, mix: Sequence[float] | None) -> Self:
@@ -168,9 +168,9 @@ class TextClassifier(FeatureBasedModel):
         return self._pool(len(indices), lambda source, vocabulary: training.block(source, indices, vocabulary))
 
     def _pool(self, n_texts: int, get_block: Callable[[Source, Vocabulary | None], Block]) -> FloatArray:
-        """Return the normalised geometric mean of the probabilities of all parts, shape [texts, classes].
+        """Return the normalised geometric mean of the class probabilities of all linear models, shape [texts, classes].
 
-        ``get_block`` returns the features of a source, given its vocabulary.
+        ``get_block`` returns the feature matrix of one source of features, given its vocabulary.
         """
         if not n_texts or not self.parts:
             return np.tile(np.array(self.shares), (n_texts, 1))

@@ -74,7 +74,7 @@ class ModelOptions(ModelAccess):
     max_output_tokens: Annotated[int | None, Field(ge=1)] = None
     """Maximum number of tokens of each answer, not counting its reasoning.
 
-    The limit overrides those of requests and is part of the fingerprint.
+    The limit overrides the limits of requests and is part of the fingerprint.
     """
     prompts: Path | None = None
     """Folder of your own prompt templates (see climassay prompts export)."""

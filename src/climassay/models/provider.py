@@ -188,7 +188,7 @@ def _load_arguments(name: str, options: ModelOptions, folder: Path | None) -> di
 
 
 def is_served(model: str) -> bool:
-    """Return whether a name is that of a model behind a server.
+    """Return whether a model name refers to a model behind a server.
 
     Raises:
         InputError: The user's configuration cannot be read.

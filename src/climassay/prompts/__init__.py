@@ -27,7 +27,8 @@ from climassay.questions.types import FOLDER as TYPES_FOLDER
 
 ProfileName = Literal["small", "strong"]
 STRONG_PARAMETERS = 3_000_000_000
-"""Minimum number of parameters of a strong model; models of unknown size, such as those of servers, count as strong."""
+"""Minimum number of parameters of a strong model; models of unknown size, such as models behind servers, count as
+strong."""
 
 
 @dataclass(frozen=True, slots=True)

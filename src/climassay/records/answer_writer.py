@@ -26,15 +26,15 @@ from climassay.records.identity import AnsweredRequest, answer_columns, insert_r
 HEARTBEAT_SECONDS = 2.0
 """Interval between heartbeats of a run, in seconds."""
 LEASE_SECONDS = 6.0
-"""Time without a heartbeat after which a run's marks on its requests in flight expire, in seconds."""
+"""Seconds without a heartbeat after which a run's requests no longer count as in flight."""
 RECENT_SECONDS = 60.0
-"""Time since a run's last heartbeat, in seconds, within which it may have stored answers after an earlier look-up."""
+"""Maximum number of seconds since the last heartbeat of a run that may have stored answers since an earlier look-up."""
 MARKS_LOCK = 0x636C6D72
 """Number of the PostgreSQL lock for marking requests. SQLite needs no lock, since it allows only one writer."""
 BATCH_SECONDS = 0.02
 """Time to wait for further answers before a transaction, in seconds; this delays the caller, but no model call."""
 SILENCE_SECONDS = 90.0
-"""Time without a heartbeat after which a run with the status ``running`` counts as killed, in seconds."""
+"""Seconds without a heartbeat after which a run with the status ``running`` counts as killed."""
 
 
 def process_identity(pid: int) -> str:
@@ -72,11 +72,11 @@ class InFlight:
         self._run = run
 
     def mark(self, keys: Sequence[bytes], *, ignore_others: bool = False) -> tuple[list[bytes], bool]:
-        """Mark requests, except those that another living run has in flight.
+        """Mark requests as in flight, except those that another living run has in flight.
 
         Args:
             keys: Keys of the requests.
-            ignore_others: Whether to mark all requests, including those of other runs.
+            ignore_others: Whether to mark all requests, including requests that other runs have in flight.
 
         Returns:
             The marked keys, and whether no other run was recently active. If another run was, it may have stored
@@ -100,12 +100,12 @@ class InFlight:
             return self._find_marked_keys(connection, self._find_recently_active(connection))
 
     def unmark(self, keys: Collection[bytes]) -> None:
-        """Delete the marks of requests that this run will not answer."""
+        """Delete the in-flight marks of requests that this run will not answer, so that other runs can send them."""
         if keys:
             self._database.write(lambda connection: self.unmark_in(connection, list(keys)), durable=False)
 
     def unmark_in(self, connection: sa.Connection, keys: Sequence[bytes]) -> None:
-        """Delete the marks of requests whose answers are stored in the same transaction."""
+        """Delete the in-flight marks of requests whose answers are stored in the same transaction."""
         marks = tables.in_flight
         for chunk in split_keys(keys):
             connection.execute(marks.delete().where(marks.c.run == self._run, marks.c.request.in_(chunk)))

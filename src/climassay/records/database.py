@@ -279,7 +279,7 @@ class Database:
         """Return the schema version stored in the database; None if it has no tables.
 
         Raises:
-            RecordsError: The database has tables, but not those of records.
+            RecordsError: The database has tables, but not the tables of records.
         """
         with self.read() as connection:
             inspector = sa.inspect(connection)

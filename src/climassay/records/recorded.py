@@ -223,7 +223,7 @@ class _Call(Generic[A]):
         self._deliver_stored_answers(self._store.look_up(list(self._indices_by_key)))
 
     def mark(self, missing_indices: Sequence[int]) -> list[int]:
-        """Mark the missing requests, except those that another run has in flight or has just answered.
+        """Mark the missing requests as in flight, except those that another run has in flight or has just answered.
 
         Returns:
             Indices of the requests to be sent.
@@ -237,7 +237,7 @@ class _Call(Generic[A]):
         return [indices_by_key[key] for key in marked_keys if indices_by_key[key] not in self._answers]
 
     def unmark(self, indices: Sequence[int]) -> None:
-        """Delete the marks of unanswered requests, so that other runs can send them."""
+        """Delete the in-flight marks of unanswered requests, so that other runs can send them."""
         with suppress(RecordsError):
             self._run.in_flight.unmark([self._identities[index].key for index in indices if index not in self._answers])
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 SCHEMA_VERSION = 1
-"""Version of all tables, including those of other packages. Older databases are migrated, newer ones rejected."""
+"""Version of all tables, including the tables of other packages. Older databases are migrated, newer ones rejected."""
 
 metadata = MetaData()
 

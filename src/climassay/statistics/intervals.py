@@ -286,7 +286,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 _MAX_BATCH_DRAWS = 2000
 """Maximum number of resamples or sign flips in memory at the same time."""
 _LARGE_N = 10_000
-"""Number of items above which batches are smaller and resamples are drawn item by item."""
+"""Maximum size of a small sample; for larger ones, batches are smaller and resamples are drawn item by item."""
 _MAX_DISTINCT_VALUES = 256
 """Maximum number of distinct values for which subsets of many items are drawn as counts of each value."""
 _MAX_BATCH_PAIRS = 64

@@ -37,7 +37,7 @@ Lane = Literal["checks", "questions", "training", "corpus"]
 WORKERS: Mapping[Lane, int] = {"checks": 4, "questions": 4, "training": 1, "corpus": 1}
 """Maximum number of concurrently running jobs by lane."""
 MIN_PAST_JOBS = 3
-"""Minimum number of past jobs from which the start of a queued job is estimated."""
+"""Minimum number of past jobs required to estimate the start of a queued job."""
 State = Literal["queued", "running", "done", "failed", "stopped"]
 ENDED: tuple[State, ...] = ("done", "failed", "stopped")
 MIN_REPORT_INTERVAL = 0.2
@@ -45,7 +45,7 @@ MIN_REPORT_INTERVAL = 0.2
 HEARTBEAT_INTERVAL = 5.0
 """Time between two updates of the ``seen_at`` of a server's running jobs, in seconds."""
 LEASE_SECONDS = 30.0
-"""Time without an update of ``seen_at`` after which a running job is queued again, in seconds."""
+"""Seconds without an update of ``seen_at`` after which a running job is queued again."""
 CLOSE_SECONDS = 5.0
 """Maximum time for which a server that shuts down waits for its running jobs, in seconds."""
 POLL_INTERVAL = 5.0

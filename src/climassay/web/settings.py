@@ -71,7 +71,7 @@ class ServerSettings:
     originals: bool = True
     """Keep uploaded files, so that citations lead to pages of a PDF."""
     form_bytes: Annotated[int, Field(ge=1)] = 2**20
-    """Maximum size of the body of any other request in bytes."""
+    """Maximum size, in bytes, of the body of a request that is not an upload."""
     session_days: Annotated[float, Field(gt=0)] = 14.0
     proxies: str = "127.0.0.1,::1"
     """IP addresses or networks of trusted proxies, separated by commas; * for any."""

@@ -205,8 +205,8 @@ _EXPLANATION = re.compile(
 )
 _BRACKET_AFTER_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
 _MIN_END_RATIO = 4
-"""Minimum ratio of the number of tags after the last full stops of paragraphs to the number after other full stops;
-from this ratio on, the former apply to whole paragraphs."""
+"""Minimum ratio of tags after paragraphs' last full stops to tags after other full stops at which the former apply to
+whole paragraphs."""
 _WORD = re.compile(r"[^\W\d_]+")
 _NON_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 
@@ -248,7 +248,7 @@ def extract(
 
 
 def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
-    """Return the statements with ``duplicate_of`` set for those that repeat the words and level of an earlier one.
+    """Return the statements; if one repeats the words and level of an earlier statement, ``duplicate_of`` is set.
 
     Case and punctuation are ignored. ``duplicate_of`` is the id of the first such statement in the same report or, if
     there is none, in any report.
@@ -303,7 +303,7 @@ class _DocumentStatements:
         self.identity = identify_report(document, options.report, options.cycle)
         self.acronyms = AcronymList.from_texts(texts) if options.acronyms != "never" else AcronymList()
         self.labels: list[str | None] = []
-        """Number of each block, or of the last numbered one above it in its chapter."""
+        """Number of each block; if it has none, the number of the last numbered block above it in its chapter."""
         for _, blocks in groupby(document.blocks, key=lambda block: block.chapter):
             label = None
             for block in blocks:

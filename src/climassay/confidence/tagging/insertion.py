@@ -36,7 +36,7 @@ PairMethod = Literal["ppairs", "pointwise"]
 DrawBy = Literal["level", "cycle"]
 """Property whose values are equally frequent among the training statements."""
 N_LABELLED = 100
-"""Number of labelled statements for training and comparison, as in the thesis (Maiya 2024)."""
+"""Number of labelled statements for training and comparison, as in Maiya (2024)."""
 N_ANCHORS = 10
 """Number of labelled statements per level with which a new statement is compared."""
 _PAIRS_PER_ITEM = 4

@@ -47,7 +47,7 @@ Copies of a sentence that differ in footnote numbers, spaces in formulas and hyp
 sentences on one subject share less.
 """
 _CONTEXT = 5
-"""Number of context sentences on each side, as in the thesis."""
+"""Number of context sentences on each side, as in Maiya (2024)."""
 
 
 def clean_statement(text: str) -> str:

@@ -53,7 +53,7 @@ _MAX_CLUSTER_SHARE = 0.5
 _N_CANDIDATE_WORDS = 30
 """Number of candidate words from which maximal marginal relevance selects."""
 _MIN_STATEMENTS_FOR_RARE_WORDS = 1000
-"""Number of statements from which on words in fewer than three statements are ignored."""
+"""Minimum number of statements at which words in fewer than three statements are ignored."""
 _BLOCK = 1024
 
 

@@ -223,7 +223,7 @@ def _find_noun_phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -
 
 
 def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequence[_Word], int, int]]:
-    """Extend the spans that share the most frequent neighbouring word by it; try the right side before the left.
+    """Add the most frequent neighbouring word to the spans that share it; try the right side before the left.
 
     The result is empty if too few spans share a neighbouring word.
     """
@@ -398,7 +398,7 @@ def propose_names(
     """Let a model propose names for topics.
 
     Args:
-        word_names: Name of each topic composed of its phrases; a prompt shows those of the other topics.
+        word_names: Name of each topic composed of its phrases; a prompt shows the names of the other topics.
         words: Typical words of each topic.
         examples: Typical statements of each topic.
         model: Model, called once per topic with a JSON schema; use a recorded one to store its answers.

@@ -91,7 +91,7 @@ _SENTENCE_OR_FIGURE = re.compile(r"[.!?…。]['\"”’»)\]]*$|\d")
 _SENTENCE_END = re.compile(r"[^.][.!?。]['\"”’»)\]]*$")
 _SPACE = re.compile(r"\s+")
 MAX_LINK_SHARE = 0.8
-"""Fraction of link text above which a short block that is not a sentence counts as navigation."""
+"""Maximum fraction of link text in a short block that is not a sentence; with more, the block counts as navigation."""
 SHORT_BLOCK = 120
 MAX_NAVIGATION_LENGTH = 600
 """Maximum length of a navigation element in characters; a longer one is only omitted if it is mostly links."""
@@ -103,9 +103,9 @@ LINK_HEAVY = 0.5
 MIN_MAIN_SHARE = 0.3
 """Minimum fraction of the page's text for ``<main>`` or ``<article>`` to be taken as the content."""
 MAX_PROSE_OUTSIDE = 0.5
-"""Length of running text outside the content, relative to the content, above which the whole page is read."""
+"""Maximum ratio of the running text outside the content to the content; above it, the whole page is read."""
 LONG_CELL = 300
-"""Length of a cell with paragraphs, in characters, above which its table counts as a layout table."""
+"""Maximum length, in characters, of a cell with paragraphs; a table with a longer one counts as a layout table."""
 MIN_DATA_ROWS = 3
 MIN_DATA_COLUMNS = 3
 """Minimum number of columns of a data table with long cells; it must also have :data:`MIN_DATA_ROWS` rows."""
@@ -171,7 +171,7 @@ class _Siblings(NamedTuple):
     nodes: Iterator[LexborNode]
     in_link: bool = False
     is_note_like: bool = False
-    """True inside a link to another part of the page, or inside an element whose name is that of a note."""
+    """True inside a link to another part of the page, or inside an element whose name identifies it as a note."""
     is_block: bool = False
     """True if the current text block ends after the last sibling."""
 
@@ -453,7 +453,7 @@ def _extract_script_text(node: LexborNode) -> str:
 
 
 def _iterate_rows(table: LexborNode) -> Iterator[LexborNode]:
-    """Yield the rows of a table, excluding those of nested tables."""
+    """Yield the rows of a table, excluding the rows of nested tables."""
     for child in table.iter():
         tag = _get_tag(child)
         if tag == "tr":
@@ -519,7 +519,7 @@ def _count_header_rows(rows: list[LexborNode]) -> int | None:
 
 
 def _has_header_class(row: LexborNode, cells: list[LexborNode]) -> bool:
-    """Return whether the class of a row, or of each of its cells, is that of a header."""
+    """Return whether the class of a row, or of each of its cells, identifies a header."""
     if _HEADER_NAME.search(row.attributes.get("class") or ""):
         return True
     return bool(cells) and all(_HEADER_NAME.search(cell.attributes.get("class") or "") for cell in cells)

@@ -24,7 +24,7 @@ MAX_NEIGHBOUR_DISTANCE = 8
 """Maximum vertical distance between the baselines of lines side by side in two columns, in points."""
 MAX_NESTED_COLUMNS = 2
 WIDE_SHARE = 0.75
-"""Fraction of the text width above which a chunk spans the columns."""
+"""Minimum width, as a fraction of the text width, of a chunk that spans the columns."""
 _NUMBER_ENDS = re.compile(r"^\W*(\d{1,4}|[ivxl]{1,7})\b|\b(\d{1,4}|[ivxl]{1,7})\W*$")
 CONTENTS_SHARE = 0.25
 MIN_LEADERS = 4

@@ -27,7 +27,7 @@ MAX_PIECE_GAP = 1.3
 """Maximum gap between two pieces of a line, as a multiple of the type size."""
 MIN_SAMPLED_LENGTH = 3
 MIN_WIDE_SHARE = 0.6
-"""Fraction of the page width above which a line may consist of two lines in adjacent columns."""
+"""Minimum width, as a fraction of the page width, of a line that may consist of two lines in adjacent columns."""
 GUTTER = 1.2
 MIN_GUTTER_LINES = 4
 GUTTER_SAMPLE = 6

@@ -18,9 +18,10 @@ ITEM_GAP = 1.08
 MIN_INDENT = 0.8
 """Minimum indent, as a multiple of the type size."""
 SHORT_LINE = 0.8
-"""Fraction of the column width below which a line that ends a sentence also ends the paragraph."""
+"""Minimum length of a full line, as a fraction of the column width; a shorter line that ends a sentence ends the
+paragraph."""
 MAX_SIZE_DIFFERENCE = 0.07
-"""Relative difference above which two type sizes count as different."""
+"""Maximum relative difference between two type sizes that count as equal."""
 _BULLETS = "•◦▪■●○‣·\uf0b7\uf0a7\uf0d8\uf076\uf0fc"
 _BULLET = re.compile(rf"[{_BULLETS}–—*→✓✔]\s")
 _ITEM = re.compile(rf"(?:[{_BULLETS}*]|[–—-](?=\s[A-Z])|" + r"\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)])\s")
@@ -238,7 +239,7 @@ MIN_LOWER_WORD_LENGTH = 3
 UNSPACED_WORD = 2
 """Number of Chinese or Japanese characters that count as one word."""
 MIN_ITEM_SIZE = 0.7
-"""Minimum type size of list and slide items, as a fraction of that of the text; labels in figures are smaller."""
+"""Minimum type size of list and slide items, as a fraction of the text's type size; labels in figures are smaller."""
 MIN_NOTE_WORDS = 2
 MANY_WORDS = 40
 MIN_SURE_PROSE = 250

@@ -40,9 +40,9 @@ MIN_NUMERIC_SHARE = 0.3
 MAX_CONFLICT_SHARE = 0.25
 """Maximum fraction of rows with two cells in one column."""
 MIN_LOWER_CASE_SHARE = 0.3
-"""Fraction of lines that begin in lower case above which lines are running text."""
+"""Minimum fraction of lines that begin in lower case for text continued from above to count as running text."""
 MIN_JUSTIFIED_SHARE = 0.5
-"""Fraction of lines that reach the right edge above which lines are justified text."""
+"""Minimum fraction of lines that reach the right edge for text to count as justified."""
 MAX_EDGE_DISTANCE = 2.0
 """Maximum distance of a justified line from the right edge, in points."""
 MIN_PROSE_LENGTH = 25
@@ -169,7 +169,7 @@ def _is_tabular(row: Row) -> bool:
 
 
 def _is_running_head(row: Row) -> bool:
-    """Return whether a row may be a running head or foot, whose only number is that of the page."""
+    """Return whether a row may be a running head or foot, whose only number is the page number."""
     numbers = [cell.text for cell in row if _is_number(cell.text)]
     return len(numbers) == 1 and numbers[0].isdecimal()
 

@@ -23,7 +23,7 @@ MARKUP_START = 4096
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)""")
 MIN_BROKEN_LENGTH = 25
-"""Length, in characters, above which a line without a full stop counts as part of a split sentence, not a heading."""
+"""Maximum length, in characters, of a heading; a longer line without a full stop counts as part of a split sentence."""
 MIN_PAGES = 3
 """Minimum number of pages for form feeds to count as page breaks."""
 MAX_WRAPPED_LINE = 130

@@ -91,7 +91,7 @@ class DebateState:
     open_questions: tuple[FollowUp, ...] = ()
     """Questions that an advocate answers together with its opinion (``schema`` only)."""
     is_last: bool = False
-    """Whether this is the last possible round, after which questions cannot be answered."""
+    """Whether this is the last possible round; questions asked in it cannot be answered."""
 
 
 class RoundOpinions(NamedTuple):

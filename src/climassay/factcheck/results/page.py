@@ -265,7 +265,7 @@ def page_values(transcript: Transcript, scale: Scale, publication: Publication |
 
 
 def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
-    """Return the template values common to all parts of a debate; ``numbers`` are those of passages to link to."""
+    """Return the template values common to all parts of a debate; ``numbers`` are numbers of passages to link to."""
     return {
         "scale": scale,
         "numbers": numbers,
@@ -326,7 +326,7 @@ def source_details(source: PassageCitation) -> tuple[tuple[str, str], ...]:
 def quoted_passages(transcript: Transcript) -> dict[Side | None, list[tuple[Quotation, PassageCitation]]]:
     """Return the quotations for and against the claim with their passages, by side.
 
-    If the verdict has no quotations, those of the advocates' last opinions are returned.
+    If the verdict has no quotations, the quotations in the advocates' last opinions are returned.
     """
     opinions = transcript.rounds[-1].opinions if transcript.rounds else ()
     quotations = transcript.verdict.quotations or [

@@ -109,7 +109,7 @@ class VerdictScores:
 class _EncodedVerdicts:
     """Verdicts as class indices.
 
-    The index after those of the classes means NEI. For predictions, the index after that means no verdict.
+    The index after the last class means NEI (not enough information). In predictions, the next index means no verdict.
     """
 
     truth: NDArray[np.int64]

@@ -452,7 +452,7 @@ def decide_outcome(labels: Sequence[Label], overlap: int, base: Wording) -> Item
 
 
 def is_rating(base: Wording) -> bool:
-    """Return whether a wording is that of a long answer to rate.
+    """Return whether a wording belongs to a long answer to rate.
 
     The options are the rated dimensions and criteria, and none of them is marked as correct.
     """
@@ -460,7 +460,7 @@ def is_rating(base: Wording) -> bool:
 
 
 def is_rubric(base: Wording) -> bool:
-    """Return whether a wording is that of a long question without a final rubric; its answer is the initial rubric."""
+    """Return whether a wording belongs to a long question without a final rubric; its answer is the initial rubric."""
     return base.options == (RUBRIC,)
 
 

@@ -52,10 +52,10 @@ class SplitPlan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Validate the parts.
+        """Validate the sizes.
 
         Raises:
-            InputError: The parts are neither proportions nor numbers of questions.
+            InputError: The sizes are neither proportions nor numbers of questions.
         """
         fixed_sizes = [size for size in self.parts if size != -1]
         are_integers = all(float(size).is_integer() for size in fixed_sizes)
@@ -70,7 +70,7 @@ class SplitPlan:
 
     @property
     def counts(self) -> bool:
-        """Whether the parts are numbers of questions rather than proportions."""
+        """Whether the sizes are numbers of questions rather than proportions."""
         return any(size == -1 or size > 1 for size in self.parts)
 
     @property

@@ -16,13 +16,14 @@ REFERENCE_SHARE = 0.05
 FUNCTION_SHARE = 0.14
 """Minimum proportion of function words in a passage that consists of sentences; English prose has 0.3 to 0.5."""
 NUMBER_SHARE = 0.3
-"""Proportion of numbers among words and numbers from which a passage is rejected as ``numbers``."""
+"""Minimum proportion of numbers among words and numbers at which a passage is rejected as ``numbers``."""
 PROSE_SHARE = 0.2
 """Minimum proportion of function words at which a passage is prose, which is not rejected for its numbers."""
 CAPITAL_SHARE = 0.5
-"""Proportion of capitals among letters from which a passage is rejected as ``capitals``."""
+"""Minimum proportion of capitals among letters at which a passage is rejected as ``capitals``."""
 FORMULA_SHARE = 0.6
-"""Proportion of characters in formulae, or symbols among words, from which a passage is rejected as ``equations``."""
+"""Minimum proportion of characters in formulae, or of symbols among words, at which a passage is rejected as
+``equations``."""
 
 _INITIALS = r"(?:(?:[A-Z]|Th|Ch|Yu|Sh)\.[-‐–\s]?){1,4}"
 _NAME = r"(?:(?:van|von|de|del|der|den|di|da|le|la|el|al)\s)?[A-ZÀ-ÖØ-ÞŠŽČ][\w’'‐–-]+"
@@ -78,7 +79,7 @@ _CAPTION_WORDS = re.compile(
     re.IGNORECASE,
 )
 _CAPTION_SHARE = 0.025
-"""Proportion of words about lines, colours and panels from which a passage is rejected as ``figure legend``."""
+"""Minimum proportion of words about lines, colours and panels at which a passage is rejected as ``figure legend``."""
 _MAX_CAPTION_WORDS = 150
 """Maximum number of words of a passage beginning with *Figure 3:* that is assumed to contain only the legend."""
 _ROLES = re.compile(

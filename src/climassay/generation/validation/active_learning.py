@@ -15,8 +15,8 @@ with a confidence above 0.85 are dropped with probability 0.5. ``margin``: the l
 least confident of each cluster of similar drafts."""
 STRATEGIES: tuple[Acquisition, ...] = get_args(Acquisition)
 MAX_CONFIDENCE = 0.85
-"""Confidence above which the strategy ``paper`` drops drafts, with probability :data:`DROP_PROBABILITY` (ClimaQA,
-section 4.4)."""
+"""Maximum confidence of drafts that the strategy ``paper`` always keeps; others are dropped with probability
+:data:`DROP_PROBABILITY` (ClimaQA, section 4.4)."""
 DROP_PROBABILITY = 0.5
 
 

@@ -113,26 +113,28 @@ class SharedRows:
         self._network, self._reader, self._min_saving = network, reader, min_saving
         self._cache = RowCache(network.layers)
         self._lengths: list[int] = []
-        self._runs: list[SharedPrefix | None] = []
+        self._last_prefixes: list[SharedPrefix | None] = []
         """Last shared segment of each row; None if a row shares none."""
 
     def tokens(self, prompts: Sequence[Sequence[int]] = (), n_new_tokens: int = 1) -> int:
         """Return the number of tokens stored after adding ``prompts`` and extending each row by ``n_new_tokens``."""
-        runs = self._plan_shared_runs(prompts)
-        new_runs = {run for last_run in runs for run in _list_chain(last_run) if not run.layers}
-        own_lengths = [*self._own_lengths(), *map(_own_length, map(len, prompts), runs)]
+        last_prefixes = self._assign_shared_prefixes(prompts)
+        new_prefixes = {
+            prefix for last_prefix in last_prefixes for prefix in _list_chain(last_prefix) if not prefix.layers
+        }
+        own_lengths = [*self._own_lengths(), *map(_own_length, map(len, prompts), last_prefixes)]
         return len(own_lengths) * self._cache.columns(max(own_lengths, default=0) + n_new_tokens) + sum(
-            len(run.tokens) for run in (*self._cache.runs, *new_runs)
+            len(prefix.tokens) for prefix in (*self._cache.runs, *new_prefixes)
         )
 
     def admit(self, prompts: Sequence[Sequence[int]]) -> Iterator[AdmittedPrompt]:
         """Add a row for each prompt, computing shared prefixes once; yield each prompt when its row is filled."""
-        runs = self._plan_shared_runs(prompts)
-        max_length = max(*map(_own_length, map(len, prompts), runs), 0, *self._own_lengths())
+        last_prefixes = self._assign_shared_prefixes(prompts)
+        max_length = max(*map(_own_length, map(len, prompts), last_prefixes), 0, *self._own_lengths())
         rows = len(self._lengths) + len(prompts)
         for reading in self._reader.read(prompts, [[len(prompt) - 1] for prompt in prompts]):
             for token_position in reading.positions:
-                row, last_run, cache = len(self._lengths), runs[token_position.sequence], self._reader.cache
+                row, last_prefix, cache = len(self._lengths), last_prefixes[token_position.sequence], self._reader.cache
                 self._cache.reserve(cache, rows, max_length, row)
                 assert reading.step is not None
                 segment = next(
@@ -144,68 +146,68 @@ class SharedRows:
                 columns = torch.tensor(
                     cache_columns(reading.step, segment), dtype=torch.long, device=self._network.device
                 )
-                for run in _list_chain(last_run):
-                    if not run.layers:
-                        self._cache.share(run, cache, columns[run.start : run.end])
-                        self._cache.runs.append(run)
-                    run.rows += 1
-                self._cache.fill(row, cache, columns[0 if last_run is None else last_run.end :])
+                for prefix in _list_chain(last_prefix):
+                    if not prefix.layers:
+                        self._cache.share(prefix, cache, columns[prefix.start : prefix.end])
+                        self._cache.runs.append(prefix)
+                    prefix.rows += 1
+                self._cache.fill(row, cache, columns[0 if last_prefix is None else last_prefix.end :])
                 self._lengths.append(len(prompts[token_position.sequence]))
-                self._runs.append(last_run)
+                self._last_prefixes.append(last_prefix)
                 yield AdmittedPrompt(token_position.sequence, reading.logits[token_position.row])
 
     def advance(self, tokens: Sequence[int]) -> Tensor:
         """Append one token to every row; return the logits of the next token, float32 [rows, vocabulary]."""
-        self._cache.prepare_step(self._own_lengths(), self._runs, self._network.device)
+        self._cache.prepare_step(self._own_lengths(), self._last_prefixes, self._network.device)
         logits = self._network.continue_rows(tokens, self._lengths, self._cache)
         self._lengths = [length + 1 for length in self._lengths]
         return logits
 
     def drop(self, row: int) -> None:
         """Remove a row; the last row takes its number."""
-        for run in _list_chain(self._runs[row]):
-            run.rows -= 1
-            if not run.rows:
-                self._cache.runs.remove(run)
+        for prefix in _list_chain(self._last_prefixes[row]):
+            prefix.rows -= 1
+            if not prefix.rows:
+                self._cache.runs.remove(prefix)
         last_row = len(self._lengths) - 1
         if row != last_row:
             self._cache.move(last_row, row, self._own_lengths()[last_row])
-            self._lengths[row], self._runs[row] = self._lengths[last_row], self._runs[last_row]
+            self._lengths[row], self._last_prefixes[row] = self._lengths[last_row], self._last_prefixes[last_row]
         self._lengths.pop()
-        self._runs.pop()
+        self._last_prefixes.pop()
         if not self._lengths:
             self._cache = RowCache(self._network.layers)
 
     def _own_lengths(self) -> list[int]:
         """Return the number of tokens of each row that are not in shared prefixes."""
-        return list(map(_own_length, self._lengths, self._runs))
+        return list(map(_own_length, self._lengths, self._last_prefixes))
 
-    def _plan_shared_runs(self, prompts: Sequence[Sequence[int]]) -> list[SharedPrefix | None]:
-        """Return the last shared segment of each prompt, stored or to be created; None if the prompt shares none."""
-        results = [self._find_stored_run(tuple(prompt)) for prompt in prompts]
+    def _assign_shared_prefixes(self, prompts: Sequence[Sequence[int]]) -> list[SharedPrefix | None]:
+        """Return the last shared prefix of each prompt, stored or to be created; None if the prompt shares none."""
+        results = [self._find_stored_prefix(tuple(prompt)) for prompt in prompts]
         if self._min_saving is None:
             return results
         groups: dict[SharedPrefix | None, list[int]] = {}
-        for index, run in enumerate(results):
-            if len(prompts[index]) > (run.end if run else 0):
-                groups.setdefault(run, []).append(index)
-        for parent_run, indices in groups.items():
-            start = parent_run.end if parent_run else 0
-            new_runs: list[SharedPrefix] = []
+        for index, prefix in enumerate(results):
+            if len(prompts[index]) > (prefix.end if prefix else 0):
+                groups.setdefault(prefix, []).append(index)
+        for parent_prefix, indices in groups.items():
+            start = parent_prefix.end if parent_prefix else 0
+            new_prefixes: list[SharedPrefix] = []
             for segment in PrefixTree([prompts[index][start:] for index in indices]).shared(self._min_saving):
-                parent = parent_run if segment.parent is None else new_runs[segment.parent]
-                new_runs.append(SharedPrefix(segment.tokens, start + segment.start, parent))
+                parent = parent_prefix if segment.parent is None else new_prefixes[segment.parent]
+                new_prefixes.append(SharedPrefix(segment.tokens, start + segment.start, parent))
                 for sequence in segment.sequences:
-                    results[indices[sequence]] = new_runs[-1]
+                    results[indices[sequence]] = new_prefixes[-1]
         return results
 
-    def _find_stored_run(self, prompt: tuple[int, ...]) -> SharedPrefix | None:
-        """Return the last of the consecutive stored segments with which a prompt begins; None if there are none."""
-        last_run: SharedPrefix | None = None
-        for run in self._cache.runs:  # parents come first
-            if run.parent is last_run and prompt[run.start : run.end] == run.tokens:
-                last_run = run
-        return last_run
+    def _find_stored_prefix(self, prompt: tuple[int, ...]) -> SharedPrefix | None:
+        """Return the last of the consecutive stored prefixes with which a prompt begins; None if there are none."""
+        last_prefix: SharedPrefix | None = None
+        for prefix in self._cache.runs:  # parents come first
+            if prefix.parent is last_prefix and prompt[prefix.start : prefix.end] == prefix.tokens:
+                last_prefix = prefix
+        return last_prefix
 
 
 class PlainRows:
@@ -274,17 +276,17 @@ def _shared_rows_equal_plain(network: Network) -> bool:
     return same_distributions(logits, torch.cat(plain_logits), network.dtype)
 
 
-def _list_chain(run: SharedPrefix | None) -> list[SharedPrefix]:
-    """Return a shared segment and its ancestors, the outermost ancestor first."""
+def _list_chain(prefix: SharedPrefix | None) -> list[SharedPrefix]:
+    """Return a shared prefix and all prefixes before it in its rows, in the order of the tokens."""
     chain = []
-    while run is not None:
-        chain.append(run)
-        run = run.parent
+    while prefix is not None:
+        chain.append(prefix)
+        prefix = prefix.parent
     return chain[::-1]
 
 
-def _own_length(length: int, run: SharedPrefix | None) -> int:
-    return length - (run.end if run else 0)
+def _own_length(length: int, prefix: SharedPrefix | None) -> int:
+    return length - (prefix.end if prefix else 0)
 
 
 @dataclass(slots=True)

@@ -45,7 +45,8 @@ class StateRequest:
     """Hidden states to read in a forward pass."""
 
     positions: Sequence[int]
-    """Token indices, which need not be those of the logits."""
+    """Indices of the tokens whose hidden states are returned; they may differ from the tokens whose logits are
+    returned."""
     layers: Sequence[int]
     """Layer numbers as in transformers: 0 for the embeddings, -1 for the output after the final norm."""
 

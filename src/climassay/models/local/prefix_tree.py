@@ -192,7 +192,7 @@ _MIN_PATH_COLUMNS = 256
 _ROW_COLUMN_MULTIPLE = 64
 """Multiple to which the number of columns of the row buffers is rounded up, so that they are rarely copied."""
 _MASKED_POSITION = 2**31
-"""Position of a column that a row must not attend to, greater than that of any token."""
+"""Position of a column that a row must not attend to, greater than the position of any token."""
 
 
 class _Layer(CacheLayerMixin):  # type: ignore[misc]
@@ -224,7 +224,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
 
 
 class PathLayer(_Layer):
-    """One layer's keys and values of the path, followed by those of the last step."""
+    """One layer's keys and values of the path, followed by the keys and values of the last step."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -275,9 +275,9 @@ class SharedPrefix:
     start: int
     """Position of the first token in its rows."""
     parent: "SharedPrefix | None"
-    """Shared segment that precedes this one in all its rows; None if the rows begin with this one."""
+    """Shared prefix that ends where this one begins, in all its rows; None if the rows begin with this one."""
     rows: int = 0
-    """Number of rows that contain the segment."""
+    """Number of rows that contain this prefix."""
     layers: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     """Keys and values [heads, length, width] of each layer; empty until they are computed."""
 
@@ -291,7 +291,7 @@ class SharedStates(NamedTuple):
     """Keys, or values, of a layer for rows with shared prefixes; input of :func:`shared_attention`."""
 
     shared: tuple[tuple[Tensor | slice, Tensor], ...]
-    """Row indices and tensor [heads, length, width] of each shared segment."""
+    """Row indices and tensor [heads, length, width] of each shared prefix."""
     own_states: Tensor
     """States that each row does not share, [rows, heads, columns, width]."""
 
@@ -340,7 +340,7 @@ class RowLayer(_Layer):
 class RowCache(Cache):  # type: ignore[misc]
     """Cache of many sequences that are continued one token at a time.
 
-    Each row consists of prefix segments shared with other rows, followed by tokens of its own. The buffers of own
+    Each row consists of prefixes shared with other rows, followed by tokens of its own. The buffers of own
     tokens have the length of the longest row.
     """
 
@@ -398,7 +398,7 @@ class RowCache(Cache):  # type: ignore[misc]
 
         Args:
             own_lengths: Number of tokens of each row in the buffers.
-            last_runs: Last shared segment of each row; None if a row shares none.
+            last_runs: Last shared prefix of each row; None if a row shares none.
             device: Device of the network.
         """
         rows, max_length = len(own_lengths), max(own_lengths)

@@ -138,7 +138,7 @@ class OpenAIModel:
     def query_window(self) -> int | None:
         """Query the server for its context window and return it; None if it states none.
 
-        The endpoints are those of vLLM, llama.cpp, Ollama, OpenRouter and others.
+        Endpoints of vLLM, llama.cpp, Ollama, OpenRouter and others are tried.
         """
 
         async def read_window(base_url: str) -> None:

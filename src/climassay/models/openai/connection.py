@@ -60,7 +60,7 @@ NO_SUCH_MODEL = re.compile(
 REPEATED_KEY_ERROR = "The server's answer repeats the API key, so it is not kept."
 MAX_REFUSED_CONNECTIONS = 3
 MAX_UNUSABLE_ANSWERS = 5
-"""Number of invalid or incomplete answers under status 200 after which a request fails."""
+"""Number of invalid or incomplete responses with status 200 after which a request is given up."""
 LONG_WAIT = 1.0
 """Minimum pause, in seconds, that an overloaded server must request for the attempt not to count as failed."""
 CANCEL_SECONDS = 10.0
@@ -117,7 +117,7 @@ class Attempt:
     is_refused: bool = False
     """True if no connection was established."""
     is_unusable: bool = False
-    """True if the answer under status 200 is invalid or incomplete; it may be billed all the same."""
+    """True if the answer with status 200 is invalid or incomplete; it may be billed all the same."""
     is_broken_stream: bool = False
     """True if a stream began but was not completed."""
     refusal: ErrorReply | None = field(default=None, repr=False)
@@ -358,7 +358,7 @@ class Connection:
             results.put(error)
 
     def _seconds_left(self, start_time: float | None) -> float:
-        """Return the seconds until a request's deadline; ``start_time`` is that of its first attempt, or None."""
+        """Return the seconds until a request's deadline; ``start_time`` is the start of its first attempt, or None."""
         return self._policy.deadline - (0.0 if start_time is None else self._clock.now() - start_time)
 
     async def _attempt(self, body: bytes, timeout: float, show_text: ShowText | None) -> Attempt:

@@ -21,7 +21,7 @@ TRAILING_CHARACTERS = " \t\r\n\"'`*_)]}>.,:;!"
 GENERATED_LOGPROB = -100.0
 """Score of the options that were not generated, if there are no log-probabilities."""
 NEGLIGIBLE_PROBABILITY = 0.01
-"""Probability below which a token that could begin several options is ignored."""
+"""Maximum probability at which a token that could begin several options is ignored."""
 MAX_TOKENS = 16
 """Maximum number of tokens generated to distinguish options with the same beginning."""
 

@@ -39,7 +39,7 @@ class BadReplyError(Exception):
     """Error for a reply that is not a complete chat completion; the message is one sentence.
 
     Attributes:
-        refusal: Error stated by the server under status 200, or None.
+        refusal: Error stated by the server in a response with status 200, or None.
     """
 
     def __init__(self, message: str, refusal: "ErrorReply | None" = None) -> None:

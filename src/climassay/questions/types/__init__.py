@@ -63,7 +63,7 @@ class Lengths:
 
 
 class QuestionType:
-    """Base class of question types; the defaults are those of a question answered in free text.
+    """Base class of question types; the defaults suit a question answered in free text.
 
     The prompts of a type are in its folder: ``NAME`` asks a question, ``generate_NAME`` and ``generate_NAME_brief``
     generate one from passages.
@@ -72,7 +72,7 @@ class QuestionType:
     name: str
     """Name of the type, which is the value of ``kind`` in question files."""
     rank: int = 100
-    """Sort key: types are listed in ascending order of it."""
+    """Sort key of the type; types are listed in ascending order of their ranks."""
     title: str
     """Display name, for example ``Multiple choice``."""
     plural: str

@@ -37,7 +37,7 @@ from climassay.web.jobs import Interrupted, JobReport, Jobs, Stopped, stop_as_in
 Region = Literal["statements", "debate", "passages", "verdict"]
 _REGIONS: dict[EventKind, Region] = {"subclaims": "statements", "passages": "passages", "verdict": "verdict"}
 MIN_PAST_DEBATES = 3
-"""Minimum number of past debates from which the duration of a debate is estimated."""
+"""Minimum number of past debates required to estimate the duration of a debate."""
 _ACTIVITY_LABELS: Mapping[type[Request], str] = {
     SearchRequest: "searching the documents",
     ScoringRequest: "weighing answers",

@@ -27,7 +27,7 @@ from climassay.web.app_state import AppState, ResultCache
 from climassay.web.failures import Missing
 
 MANY_ROWS = 4000
-"""Number of stored result rows above which the content of a run's page is cached in the records."""
+"""Maximum number of stored result rows of a run whose page content is not cached in the records."""
 MAX_LOADED_RUNS = 4
 """Maximum number of runs cached in memory; an experiment of 24,000 answers takes about 80 MB."""
 MAX_PLAIN_ROWS = 500
