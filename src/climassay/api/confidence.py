@@ -168,13 +168,16 @@ def diff_confidence(old: Path | str, new: Path | str) -> ComparedStatements:
         new: File of the later extraction.
 
     Raises:
-        InputError: A file cannot be read.
+        InputError: A file cannot be read, or has no statements.
     """
     from climassay.confidence.difference import compare_statements
 
-    old, new = Path(old), Path(new)
-    changes = compare_statements(read_statements(old), read_statements(new))
-    return ComparedStatements(str(old), str(new), tuple(changes))
+    extractions = []
+    for file in (Path(old), Path(new)):
+        extractions.append(read_statements(file))
+        if not extractions[-1]:
+            raise InputError(f"{file} has no statements to compare.")
+    return ComparedStatements(str(old), str(new), tuple(compare_statements(*extractions)))
 
 
 def find_topics(
