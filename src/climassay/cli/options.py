@@ -81,10 +81,11 @@ def options_for(
     def decorate(group: type[T]) -> type[T]:
         for name, info in setting_fields(settings).items():
             if not names or name in names or name in parameters:
-                option = Parameter.combine(_make_option(name, info, show_defaults), parameters.get(name, Parameter()))
                 option_type = _option_type(info.annotation)
+                option = _make_option(name, info, show_defaults)
                 if option_type is not bool and get_origin(option_type) is not list:
                     option = Parameter.combine(option, Parameter(converter=_make_converter(option_type)))
+                option = Parameter.combine(option, parameters.get(name, Parameter()))
                 group.__annotations__[name] = Annotated[option_type | None, option, settings]
                 setattr(group, name, None)
         return group
