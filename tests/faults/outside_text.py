@@ -94,7 +94,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "pair_features.content_words": pair_features.content_words,
     "pair_features.resolve_negations": pair_features.resolve_negations,
     "passages.passage_fault": passages.passage_fault,
-    "quantities": quantities.quantities,
+    "quantities.find_quantities": quantities.find_quantities,
     "quantities.find_foreign_quantities": lambda text: quantities.find_foreign_quantities(text, [ENGLISH]),
     "question_checks.other_language": question_checks.other_language,
     "reading.split_by_rules": reading.split_by_rules,
