@@ -29,7 +29,8 @@ class SentenceChange:
     old: tuple[Statement, ...]
     new: tuple[Statement, ...]
     similarity: float | None = None
-    """Dice coefficient of the two sentences' words, 1 if the words are the same; None if one side is empty."""
+    """Dice coefficient of the words of the two sentences, from 0 to 1 (same words); None if there is only one
+    sentence."""
 
     @property
     def status(self) -> Status:

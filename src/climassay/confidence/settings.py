@@ -48,8 +48,7 @@ class TopicSettings:
     outliers: OutlierRule = "assign"
     """Treatment of statements outside every cluster: assign them to the nearest topic, or leave them without one."""
     reduction: Reduction = "embeddings"
-    """Similarity by which clusters are merged: cosine similarity of their mean vectors, or of the weights of their
-    words (c-TF-IDF)."""
+    """Similarity by which clusters are merged: cosine of their mean vectors, or of their word weights (c-TF-IDF)."""
     neighbours: int = 15
     components: int = 5
     """Number of dimensions to which vectors are reduced for clustering."""

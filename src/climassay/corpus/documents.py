@@ -64,7 +64,7 @@ class Block:
     chapter: str | None = None
     """Name or number of the chapter, if the source states it outside the headings."""
     url: str | None = None
-    """URL of this paragraph, if it has one of its own."""
+    """URL of this paragraph; None if it has no URL of its own."""
     footnote: bool = False
     """True for a footnote in a PDF or Word file; it follows the paragraph that refers to it."""
 

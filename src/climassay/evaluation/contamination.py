@@ -25,10 +25,10 @@ from climassay.statistics import proportion
 MIN_SHARED_WORDS = 8
 """Default minimum number of consecutive words that a contaminated question shares with a text."""
 MIN_RUN = 4
-"""Minimum number of words of a run, that is, of consecutive words that a question shares with a text. Shorter runs
-occur in almost any two texts of a field."""
+"""Minimum length, in words, of a run: a sequence of consecutive words in both a question and a text. Almost any two
+texts of a field share shorter runs."""
 LONG_RUN = 13
-"""Second minimum number of words of a run for which tables give the number of contaminated questions."""
+"""Minimum length of a long run. Tables also give the number of questions that share a long run with a text."""
 _WORD = re.compile(r"[^\W_]+")
 _GAP = re.compile(r"<mask>", re.IGNORECASE)
 

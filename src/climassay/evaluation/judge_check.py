@@ -236,7 +236,8 @@ class JudgeTest:
 
     @property
     def outcome(self) -> CheckOutcome | None:
-        """Outcome: ``passed`` or ``failed`` if the whole interval is on one side of the bound; None without a bound.
+        """Outcome: ``passed`` or ``failed`` if the whole interval is on one side of the bound; None if there is no
+        bound.
 
         It is ``not decided`` if the interval contains the bound, or if there is no interval.
         """
@@ -515,7 +516,7 @@ def alpha_estimate(
 def _correlate_ranks(
     human_ratings: Sequence[float | None], judge: Sequence[float | None], groups: Sequence[str], seed: int
 ) -> ResampledEstimate | None:
-    """Return the mean rank correlation within groups; it is 0 in a group in which the judge's ratings are constant."""
+    """Return the mean rank correlation within groups. A group with constant ratings from the judge counts as 0."""
     pairs_by_group: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for group, rating, judge_rating in zip(groups, human_ratings, judge, strict=True):
         if rating is not None and judge_rating is not None:
@@ -554,7 +555,7 @@ def _derive_preferences(items: Sequence[RatedAnswer]) -> list[PreferredAnswer]:
 def _test_comparisons(
     preferences: Sequence[PreferredAnswer], judge: Generator, max_pairs: int, seed: int
 ) -> tuple[list[JudgeTest], int]:
-    """Have the judge compare pairs in both orders; return tests of its preferences, and the number of failures."""
+    """Have the judge compare pairs in both orders, and return tests of its preferences and the number of failures."""
     indices = sorted(np.random.default_rng(seed).permutation(len(preferences))[:max_pairs].tolist())
     pairs = [preferences[index] for index in indices]
     items = [

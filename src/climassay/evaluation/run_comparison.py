@@ -23,8 +23,8 @@ from climassay.reporting import Dot, DotPlot, Table
 from climassay.statistics import Estimate, PairedComparison, paired_tests
 
 MAX_TESTS = 60
-"""Maximum number of pairs of cells (a model in a setting) to test; if there are more, only cells with the same model or
-the same setting are tested."""
+"""Maximum number of pairs of cells to test, where a cell is a model in a setting. If there are more pairs, only cells
+that share a model or a setting are tested."""
 
 
 @dataclass(frozen=True, slots=True)

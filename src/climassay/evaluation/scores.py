@@ -37,7 +37,7 @@ _Variant = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Mean score of a model in one setting on one task, by one metric and at one level."""
+    """Mean score of one cell (a model in a setting on a task) by one metric, at one level."""
 
     cell: Cell
     metric: str
@@ -186,7 +186,7 @@ def _compute_weights(group: TaskGroup, sizes: Mapping[str, int]) -> dict[str, fl
 
 
 def _select_group_scores(group: TaskGroup, scores_by_benchmark: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the names of the scores that a group averages, out of the scores that its benchmarks have."""
+    """Return the names of the scores that a group averages, given the scores of its benchmarks."""
     names = dict.fromkeys(score for scores in scores_by_benchmark.values() for score in scores)
     if not group.metric:
         return [score for score in names if all(score in scores for scores in scores_by_benchmark.values())]
@@ -503,7 +503,7 @@ def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: s
 
 @dataclass(frozen=True, slots=True)
 class AccuracyRow:
-    """Accuracy of a model in one setting, with one scoring and at one level."""
+    """Accuracy of a model in one setting by one scoring method, at one level."""
 
     model: str
     """Label of the model; empty if the predictions have none."""
@@ -524,7 +524,8 @@ class AccuracyRow:
     failed: int
     """Number of failed requests, which count as wrong."""
     asked_again: int = 0
-    """Number of answers that named no option at first, so that the model was asked which option it had chosen."""
+    """Number of answers that named no option. For each of these, the model was then asked which option it had
+    chosen."""
     readings: tuple[tuple[ReadingMethod, int], ...] = ()
     """Reading methods, each with its number of choices, the most frequent first."""
 

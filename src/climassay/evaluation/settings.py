@@ -224,10 +224,10 @@ class AdapterTraining:
     """Collections of the books from which the test questions were made; they must not overlap the training
     documents."""
     validate_on: Literal["held-out", "source"] = "held-out"
-    """Data for early stopping: held-out data, or the source books of the test questions as in the paper, which is a
-    data leak and causes a warning."""
+    """Data for early stopping: held-out, or source (the source books of the test questions, as in the paper; this leaks
+    data and causes a warning)."""
     preset: str = ""
-    """Name of a preset of hyper-parameters; by default the one for the model and task, if there is one."""
+    """Name of a preset of hyper-parameters. Default: the preset for the model and task, if any."""
     settings: dict[str, object] = field(default_factory=dict)
     """Hyper-parameters that override those of the preset."""
     search: bool = False

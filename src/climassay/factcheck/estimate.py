@@ -22,7 +22,7 @@ T = TypeVar("T")
 MAX_REHEARSED = 8
 """Maximum number of claims on which a round of debate is rehearsed."""
 _SCHEMA_CALLS_PER_ROUND = 2
-"""Number of sequential model calls in a further round if verdicts are JSON answers: one for the advocates, who answer
+"""Sequential model calls per further round if verdicts are JSON answers. One is for the advocates, who answer
 concurrently, and one for the mediator."""
 _MAX_TIMED = 6
 """Maximum number of timed requests of each kind."""

@@ -151,10 +151,12 @@ class Scale:
         return tuple(dict.fromkeys(self.collapse(label, count) for label in self.labels))
 
     def collapse(self, label: str, count: int | None = None) -> str:
-        """Return the class of a label among ``count`` classes; "not enough information" and classes stay unchanged.
+        """Return the class of a label if the scale is collapsed to ``count`` classes.
+
+        A class name and "not enough information" are returned unchanged.
 
         Raises:
-            InputError: It is neither a label nor a class, or the scale has no such number of classes.
+            InputError: ``label`` is not on this scale, or the scale cannot be collapsed to ``count`` classes.
         """
         if label == self.nei:
             return label

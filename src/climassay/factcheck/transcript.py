@@ -419,7 +419,7 @@ def from_data(data: Any) -> Transcript:
 
 
 def _passage_references(transcript: Transcript) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield pairs of the description of a text that cites passages and the numbers of these passages."""
+    """Yield (description, passage numbers) for each text that cites passages."""
     verdict = transcript.verdict
     yield "verdict", cited_numbers(verdict.explanation, verdict.quotations)
     for debate_round in transcript.rounds:

@@ -133,7 +133,7 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
 def _mean_tokens(
     stream: Stream, setup: WriterSetup, collector: _RequestCollector, model: Generator
 ) -> tuple[float, float]:
-    """Return the mean numbers of tokens of a prompt and of its passages, over the first prompts of a kind and level."""
+    """Return the mean token counts of prompts and of their passages for the first prompts of a kind and level."""
     books = setup.sampler.books
     seeds = [
         setup.sampler.passage(stream.name, books[passage_index % len(books)], passage_index)

@@ -127,7 +127,7 @@ _NOT_NAMES = frozenset(
 _OVERLAP_WEIGHT = 2.0
 """Weight of the overlap of the words around two quantities, relative to the similarity of their sentences."""
 _MIN_SCORE_GAP = 0.3
-"""Minimum difference by which the score of a differing quantity must exceed that of a confirming one to be reported.
+"""Minimum margin between the scores of a differing and a confirming quantity. Below it, the difference is not reported.
 
 See docs/results/check_text.md.
 """
@@ -369,7 +369,7 @@ def _is_year(quantity: Quantity) -> bool:
 
 
 def _are_comparable(first_quantity: Quantity, second_quantity: Quantity) -> bool:
-    """Return whether two quantities are comparable: both have units of one kind, are years, or have no unit.
+    """Return whether two quantities are comparable: units of the same kind, two years, or no unit in either.
 
     A percentage and percentage points are comparable only if their numbers are equal.
     """

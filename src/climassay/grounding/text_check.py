@@ -465,7 +465,7 @@ def _mark_contradiction(comparison: _Comparison, quotation: str) -> PassageEvide
 def _order_evidence(
     decisive_evidence: PassageEvidence | None, nearest_evidence: PassageEvidence
 ) -> tuple[PassageEvidence, ...]:
-    """Return the decisive piece of evidence, if any, followed by the most similar one unless both are the same."""
+    """Return the decisive evidence, if any, followed by the most similar evidence if that is different."""
     if decisive_evidence is None:
         return (nearest_evidence,)
     is_same = (

@@ -98,9 +98,9 @@ PUBLISHED_FORMATS = {
         {aspect: aspect for aspect in ("coherence", "consistency", "fluency", "informativeness", "relevance")},
     ),
 }
-"""Formats by name: Newsroom's CSV file of human ratings; SummEval's aligned and paired JSON lines; SummEval's table on
-the hub, with a row per article and the means of the experts' ratings; the format into which the code of the thesis
-converts both."""
+"""Formats by name. ``Newsroom`` is its CSV file of human ratings. SummEval has two: its aligned and paired JSON lines,
+and its table on the hub, with mean expert ratings and one row per article. The last format is the one to which the
+thesis's code converts both data sets."""
 
 
 def published_columns(file: str | Path, label: str | None) -> ItemColumns | None:

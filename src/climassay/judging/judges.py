@@ -557,7 +557,7 @@ class Units:
         return PairedFigure(figure, min(1.0, 2 * float(tail) + 2 / (len(samples) + 1)))
 
     def group_mean(self, values: FloatArray, units: IntArray) -> JudgeScore:
-        """Return the mean of one value per group with its interval; values and unit indices are both [groups]."""
+        """Return the mean of the groups' values with its interval. Values and unit indices have the shape [groups]."""
         return self._mean(values, self.counts[:, units])[0]
 
     def _mean(self, values: FloatArray, weights: FloatArray) -> tuple[JudgeScore, FloatArray]:
@@ -594,7 +594,7 @@ class PairedFigure:
 
 
 def correctness(test: JudgedPairs) -> FloatArray:
-    """Return 1 for each correctly ordered pair, 0 for each wrong one and 0.5 for each undecided one, shape [pairs]."""
+    """Return 1 for correctly ordered pairs, 0 for wrongly ordered pairs and 0.5 for undecided pairs, shape [pairs]."""
     return np.where(test.log_odds == 0, 0.5, np.sign(test.log_odds) == np.sign(test.truth)).astype(np.float64)
 
 
@@ -620,8 +620,8 @@ def correlations(
 
     Args:
         units: Units to resample.
-        rankings: Ranked lists, each as item indices and scores, both [members]; higher is better. A list is a group of
-            a test fold, or all test items of a fold if all items form one group.
+        rankings: Ranked lists, each a pair of item indices and scores of shape [items in the list]; higher is better.
+            There is one list per group and test fold.
         labels: Ratings by the experts, shape [items].
 
     Returns:

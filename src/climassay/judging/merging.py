@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 LookUp: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Function from pairs, shape [pairs, 2], to log-odds in nats, shape [pairs]; results are cached."""
 Score: TypeAlias = Literal["mean", "sum"]
-"""Score of a path: the mean or the sum of its gains (see the beginning of this module); not used by
-:func:`merge_all_pairs`."""
+"""Score of a path: mean or sum of the log-probabilities of its steps. :func:`merge_all_pairs` does not use it."""
 Run: TypeAlias = Sequence[int]
 """Items in order, best first."""
 _TOLERANCE = 1e-9
@@ -59,14 +58,14 @@ def gains(log_odds: NDArray[np.float64], threshold: float) -> tuple[NDArray[np.f
         Two arrays of shape [pairs], in nats.
     """
     magnitude = np.abs(log_odds)
-    odds_ratio = np.exp(-magnitude)
-    likely_gain = -np.log1p(odds_ratio)
-    unlikely_gain = likely_gain - magnitude
-    left = np.where(log_odds >= 0, likely_gain, unlikely_gain)
-    right = np.where(log_odds >= 0, unlikely_gain, likely_gain)
+    unlikelier_odds = np.exp(-magnitude)
+    likelier_logprob = -np.log1p(unlikelier_odds)
+    unlikelier_logprob = likelier_logprob - magnitude
+    left = np.where(log_odds >= 0, likelier_logprob, unlikelier_logprob)
+    right = np.where(log_odds >= 0, unlikelier_logprob, likelier_logprob)
     if threshold <= 0:
         return left, right
-    is_confident = magnitude * odds_ratio / (1 + odds_ratio) - likely_gain <= threshold
+    is_confident = magnitude * unlikelier_odds / (1 + unlikelier_odds) - likelier_logprob <= threshold
     left[is_confident & (log_odds < 0)] = -np.inf
     right[is_confident & (log_odds >= 0)] = -np.inf
     return left, right
@@ -277,7 +276,10 @@ _Gains = dict[tuple[int, int], tuple[float, float]]
 
 
 def _extend(candidate: _PartialMerge, left: Run, right: Run, cell_gains: _Gains) -> list[_PartialMerge]:
-    """Extend a partial merge by each possible next item or, if a list is exhausted, by the rest of the other."""
+    """Extend a partial merge by each possible next item.
+
+    If one list is exhausted, append the remaining items of the unfinished list.
+    """
     order, i, j, total, n_comparisons = candidate
     if i == len(left) or j == len(right):
         return [_PartialMerge((*order, *left[i:], *right[j:]), len(left), len(right), total, n_comparisons)]

@@ -265,7 +265,7 @@ class ProbeCandidate:
         )
 
     def fit(self, train_pairs: IntArray) -> ProbeFit:
-        """Fit a probe on unordered pairs [pairs, 2] for each set of layers; return the one with the lowest loss."""
+        """Fit a probe on unordered pairs [pairs, 2] for each set of layers; return the probe with the lowest loss."""
 
         def loss(fit: ProbeFit) -> float:
             return 0.0 if fit.path is None else min(fit.path.losses)
@@ -375,8 +375,8 @@ class TrainedProbe(Result):
     """Accuracy of "the longer text is better" on the same pairs."""
     versus_longer: PairedFigure
     calibration: Calibration | None
-    """Calibration of the probabilities on held-out differing pairs in both orders; None if there are too few items to
-    hold any out. It is slightly optimistic, because ``scale`` was fitted on the same pairs."""
+    """Calibration of the probabilities on held-out pairs with different labels, in both orders. Slightly optimistic,
+    because ``scale`` was fitted on the same pairs. None if there are too few items to hold any out."""
     picture: Picture
     cost: Cost
     n_items: int

@@ -263,8 +263,8 @@ class Harvest:
     tokens_two_pass: int
     """Number of tokens to compute if each option of each request, stored or not, had a forward pass of its own."""
     read: Callable[[NDArray[np.int64]], NDArray[np.float32]]
-    """Function that returns the hidden states of the requests with the given indices, read from disk if there is a
-    store: float32 [indices, options, layers, width], 0 for failed requests."""
+    """Function that returns the hidden states of the requests with the given indices. Their shape is [indices, options,
+    layers, width], and they are 0 for failed requests. If there is a store, they are read from disk."""
 
     @property
     def states(self) -> NDArray[np.float32]:

@@ -478,7 +478,7 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 _MIN_CHUNK = 512
 _CHUNK_DIVISOR = 8
-"""Ratio of the number of cached texts to the number of texts that are encoded between two writes of the cache.
+"""Divisor of the cache size: the cache is written again after that fraction of its size has been encoded.
 
 At least ``_MIN_CHUNK`` texts are encoded between two writes. Each write replaces the whole cache; an interruption loses
 the texts encoded since the last write.

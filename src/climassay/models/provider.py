@@ -495,7 +495,7 @@ def check_model(
 
 
 def _learn_capabilities(model: Any) -> "Capabilities":
-    """Learn the capabilities of a model behind a server by one request with options, one with a schema, and a query.
+    """Learn a server model's capabilities from a request with options, a request with a schema, and a query.
 
     The query asks for the context window. Answers and failures are ignored.
     """

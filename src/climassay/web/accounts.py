@@ -268,7 +268,9 @@ class AccountStore:
         self.database.write(lambda connection: _store_password(connection, name, password_hash, keep_session))
 
     def check_password(self, name: str, password: str, address: str, device: str = "") -> User | None:
-        """Return the user with the given name and password, or None if either is wrong; both cases take the same time.
+        """Return the user with the given name and password, or None if either is wrong.
+
+        The time taken does not reveal which.
 
         Strangers cannot lock a user out: only further attempts from the same address are refused, and those from other
         addresses are delayed (:meth:`sign_in_delay`). A browser in which the user has signed in before has a limit of
@@ -400,7 +402,7 @@ class AccountStore:
     # One-time links
 
     def make_link(self, name: str, purpose: Purpose) -> str:
-        """Create a one-time link and return its token; the user's earlier links for the same purpose are deleted.
+        """Create a one-time link and return its token. Delete the user's earlier links for the same purpose.
 
         Raises:
             InputError: There is no such user.
@@ -426,7 +428,7 @@ class AccountStore:
         return None if row is None else Link(_user(row), row.purpose)
 
     def use_link(self, token: str, password: str | None = None) -> Link | None:
-        """Mark a one-time link as used, set the user's new password if one is given, and return the link.
+        """Mark a one-time link as used and return it. If a new password is given, set it for the user.
 
         Returns:
             The link; None if it is not valid, or if a simultaneous request has used it.

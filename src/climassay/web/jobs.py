@@ -617,12 +617,16 @@ class JobStreams:
                 await asyncio.wait_for(self._news.wait(), max(0.0, next_poll - loop.time()))
                 await asyncio.sleep(COLLECT_SECONDS)
             self._news.clear()
-            changed_ids, self._changed, is_poll = self._changed, set(), loop.time() >= next_poll
+            changed_ids, self._changed, is_poll_due = self._changed, set(), loop.time() >= next_poll
             with contextlib.suppress(RecordsError):  # The database may be away for a while.
                 await self._read(
-                    {job: followed_job for job, followed_job in self._topics.items() if is_poll or job in changed_ids}
+                    {
+                        job: followed_job
+                        for job, followed_job in self._topics.items()
+                        if is_poll_due or job in changed_ids
+                    }
                 )
-            if is_poll:
+            if is_poll_due:
                 next_poll = loop.time() + POLL_INTERVAL
                 for followed_job in self._topics.values():
                     followed_job.beats += 1

@@ -55,7 +55,7 @@ def detect_language(texts: Iterable[str]) -> str | None:
 
 
 def check_language(title: str, texts: Iterable[str]) -> None:
-    """Validate that the language of a document is one whose calibrated terms are supported.
+    """Validate that the calibrated terms of a document's language are supported.
 
     Raises:
         InputError: The language is not one of :data:`READ_LANGUAGES`.
@@ -192,7 +192,7 @@ def _rebuild_blocks(passages: list[Passage]) -> Iterator[Block]:
 
 
 MIN_UNTAGGED_WORDS = 4
-"""Minimum number of words of a sentence without a level; shorter ones are mostly labels, and are skipped."""
+"""Minimum number of words of a sentence without a level. Shorter sentences are mostly labels and are skipped."""
 MAX_SCOPE_WORDS = 14
 _EXPLANATION = re.compile(
     r"\btypeset\s+in\s+italics\b|\bqualifiers\b|\bcalibrated\s+(?:uncertainty\s+)?(?:language|terms?)\b"
@@ -358,7 +358,10 @@ class _DocumentStatements:
                 )
 
     def divided(self, divider: "SentenceDivider") -> Iterator[Statement]:
-        """Yield the statements; the text of a divided one is the part of the sentence that its level qualifies."""
+        """Yield the statements.
+
+        If a sentence is divided, the text of each statement is the part that its level qualifies.
+        """
         statements = list(self)
         groups = [list(group) for _, group in groupby(statements, key=lambda statement: statement.sentence_id)]
         undivided_groups = [group for group in groups if len(group) > 1 and len({s.text for s in group}) == 1]
@@ -372,7 +375,10 @@ class _DocumentStatements:
             yield replace(statement, text=text, divided=True) if text else statement
 
     def _sentence_statements(self, sentence: _ExtractedSentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
-        """Yield a sentence's statements without context: one per level, or an untagged one if these are included."""
+        """Yield a sentence's statements without context: one per level.
+
+        A sentence without a level yields an untagged statement if these are included.
+        """
         words = sentence.words
         marks = [] if explains_terms(words) else find_tags(words)
         levels = [mark for mark in marks if mark.levels and not mark.attributive]
@@ -430,7 +436,7 @@ class _DocumentStatements:
 
 
 def _tag_after_full_stop(words: str) -> TagMark | None:
-    """Return the tag of a sentence if it is the only one and stands alone after the full stop; otherwise None."""
+    """Return the tag of a sentence if it is the sentence's only tag and follows the full stop alone; otherwise None."""
     if _BRACKET_AFTER_STOP.search(words) is None:
         return None
     marks = [mark for mark in find_tags(words) if mark.levels]

@@ -40,7 +40,7 @@ N_LABELLED = 100
 N_ANCHORS = 10
 """Number of labelled statements per level with which a new statement is compared."""
 _PAIRS_PER_ITEM = 4
-"""Number of other statements with which each training statement is paired, in both orders."""
+"""Number of other statements with which each training statement is paired. Each pair is used in both orders."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class InsertionTagger:
         harvester: Extractor of the model's hidden states.
         context: Number of context sentences on each side of a statement in the prompt.
         seed: Seed for sampling anchors.
-        mode: Rule that decides when a statement has the level of the anchors, see
+        mode: Rule for deciding that a new statement has the same level as an anchor, see
             :func:`climassay.judging.anchor_labelling.insert_indices`.
     """
 
@@ -107,9 +107,9 @@ def train_insertion(
         model: Model whose hidden states the probe uses.
         method: Kind of probe: ``ppairs`` uses contrast pairs of two statements, ``pointwise`` single statements.
         layers: Layers whose hidden states are concatenated.
-        context: Number of sentences on each side that the model reads with a statement.
+        context: Number of context sentences on each side of a statement in the prompt.
         anchors: Labelled statements with which new ones are compared; None for the training statements.
-        mode: Rule that decides when a statement has the level of the anchors, see
+        mode: Rule for deciding that a new statement has the same level as an anchor, see
             :func:`climassay.judging.anchor_labelling.insert_indices`.
         store: Cache of hidden states.
         seed: Seed for pairing statements and for sampling anchors.

@@ -440,7 +440,10 @@ def name_topics(
     generator: Generator | None = None,
     prompts: Path | None = None,
 ) -> NamedTopics:
-    """Name topics as in an earlier run if it had the same topics, else by a model, else by their words.
+    """Name topics.
+
+    Names come from an earlier run if it had the same topics, otherwise from a model or, without a model, from the
+    topics' words.
 
     Args:
         fitted: Topics to name.

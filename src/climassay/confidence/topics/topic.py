@@ -39,8 +39,8 @@ class Topic:
     named_by: NameSource = "words"
     """Source of the name; ``earlier`` is a proposal of an earlier run that still fits."""
     report: str | None = None
-    """Report that contains at least 90% of the topic's statements, if there are several reports; the topic may then
-    reflect that report's wording rather than a subject."""
+    """Report that contains at least 90% of the topic's statements; None if there is no such report or only one report.
+    Such a topic may reflect the report's wording rather than a subject."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,8 +95,8 @@ class UntaggedScore:
     """Mean score of tagged and untagged statements together."""
     low: float
     high: float
-    """Upper end of the 95% interval of ``together``, for which the standard errors of the tagged and the untagged
-    statements are added in quadrature."""
+    """Upper end of the 95% interval of ``together``. Its standard error combines those of tagged and untagged
+    statements in quadrature."""
 
 
 def read_predictions(path: Path) -> Predictions:

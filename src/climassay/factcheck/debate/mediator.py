@@ -97,7 +97,7 @@ def compute_spread(opinions: Sequence[AdvocateOpinion], scale: Scale) -> int | N
 
 
 def are_close(spread: int | None, scale: Scale) -> bool:
-    """Return whether verdicts with this spread are close: at most one step apart, but not at both ends of the scale."""
+    """Return whether verdicts with this spread are close: at most one step apart, and not the two ends of the scale."""
     return spread is None or spread <= max(0, min(_CLOSE_STEPS, len(scale.labels) - 2))
 
 

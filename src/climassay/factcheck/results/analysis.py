@@ -85,7 +85,7 @@ class RiskCoverage:
     claims: int
     """Number of claims with a published verdict."""
     points: tuple[CoveragePoint, ...]
-    """Points of the curve, most certain verdicts first; equally certain ones form one point."""
+    """Points of the curve, most certain verdicts first. Equally certain verdicts form one point."""
     area: float
     """Mean accuracy over the range of coverage, with ties in random order.
 
@@ -94,9 +94,9 @@ class RiskCoverage:
     unordered: float
     """Area expected for a random order of the verdicts: the accuracy of all verdicts."""
     constant: str
-    """Most frequent published class."""
+    """Most frequent class among the published verdicts. The constant baseline always predicts this class."""
     constant_accuracy: float
-    """Accuracy of always predicting the most frequent published class, on all claims."""
+    """Accuracy of the constant baseline on all claims."""
 
 
 def risk_coverage(

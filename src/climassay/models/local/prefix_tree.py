@@ -275,7 +275,7 @@ class SharedPrefix:
     start: int
     """Position of the first token in its rows."""
     parent: "SharedPrefix | None"
-    """Shared prefix that ends where this one begins, in all its rows; None if the rows begin with this one."""
+    """Shared prefix that directly precedes this one in all its rows; None if the rows begin with this one."""
     rows: int = 0
     """Number of rows that contain this prefix."""
     layers: list[tuple[Tensor, Tensor]] = field(default_factory=list)
@@ -297,7 +297,7 @@ class SharedStates(NamedTuple):
 
 
 class RowLayer(_Layer):
-    """Keys and values of one layer for many sequences; each sequence writes its next token to a column of its own."""
+    """Keys and values of one layer for many sequences. Each sequence is a row with its own write position."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -350,7 +350,10 @@ def _range_patterns(low: int, high: int, decimals: int) -> list[str]:
 
 
 def _digit_pattern(low: str, high: str, decimals: int) -> str:
-    """Return a pattern for digit strings of one length from low to high, with a point before the decimals."""
+    """Return a pattern for the numbers from ``low`` to ``high``, two strings of equally many digits.
+
+    The last ``decimals`` digits follow a decimal point.
+    """
     if not low:
         return '""'
     point = f"{_POINT} " if len(low) == decimals else ""

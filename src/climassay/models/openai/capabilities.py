@@ -100,7 +100,7 @@ _LIMIT_USED_UP = re.compile(r"higher max_|output limit was reached", re.IGNORECA
 _TEMPLATE_TOKENS = 64
 """Upper estimate of the tokens that the chat template adds to a prompt."""
 _MIN_LIMIT = 256
-"""Minimum token limit to send if the prompt seems to fill the window, since the server counts more exactly."""
+"""Minimum token limit to send even if the estimated prompt length leaves no room. The estimate may be too high."""
 MAX_TOP_LOGPROBS = 20
 _MAX_REFUSED_SCHEMAS = 3
 """Number of rejected schemas after which no schema is sent, if none was accepted."""

@@ -62,13 +62,14 @@ MAX_REFUSED_CONNECTIONS = 3
 MAX_UNUSABLE_ANSWERS = 5
 """Number of invalid or incomplete responses with status 200 after which a request is given up."""
 LONG_WAIT = 1.0
-"""Minimum pause, in seconds, that an overloaded server must request for the attempt not to count as failed."""
+"""Shortest requested pause, in seconds, that counts as waiting. If an overloaded server requests a shorter pause, the
+attempt counts as failed."""
 CANCEL_SECONDS = 10.0
 READ_SECONDS = 5.0
 WAKE_SECONDS = 0.5
 GATHER_SECONDS = 0.005
-"""Seconds in which results are gathered before they are passed to the calling thread together, since waking it is slow.
-"""
+"""Seconds for which results are collected before the calling thread is woken. Waking it for every result would be
+slow."""
 
 I = TypeVar("I")  # noqa: E741
 O = TypeVar("O")  # noqa: E741

@@ -95,7 +95,7 @@ NamedReport = tuple[Report, str]
 def block_files(
     router: APIRouter, address: str, *, figures: bool = True
 ) -> Callable[[Callable[..., NamedReport]], Callable[..., NamedReport]]:
-    """Return a decorator that adds routes for a report's tables and figures as files, below the address of its page.
+    """Return a decorator that adds routes for a report's tables and figures as files, below the URL of its page.
 
     The decorated function is a dependency that returns the report, so its access checks also protect the files.
 

@@ -114,7 +114,7 @@ class QuestionFilter:
 
 
 class QuestionIndex:
-    """Searchable index of the questions of one run; written to the database if it is missing or out of date.
+    """Searchable index of the questions of one run. It is written to the database if it is missing or out of date.
 
     Args:
         app: State of the server.
