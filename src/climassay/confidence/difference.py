@@ -92,7 +92,10 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
 
 
 def _group_by_sentence(statements: Iterable[Statement]) -> list[tuple[Statement, ...]]:
-    """Group statements by sentence, in their order; parts of one sentence with different texts form separate groups."""
+    """Group statements by sentence, keeping their order.
+
+    Parts of a sentence that have different texts form separate groups.
+    """
     groups: dict[tuple[str, str], list[Statement]] = defaultdict(list)
     for statement in statements:
         groups[statement.sentence_id, statement.text].append(statement)

@@ -46,7 +46,7 @@ class TopicSettings:
     min_cluster_size: Annotated[int, Field(ge=2)] = 10
     """Minimum number of statements in a cluster, before clusters are merged into topics."""
     outliers: OutlierRule = "assign"
-    """Treatment of statements outside every cluster: assign them to the nearest topic, or leave them without one."""
+    """Treatment of statements outside all clusters: assign to the nearest topic, or leave without a topic."""
     reduction: Reduction = "embeddings"
     """Similarity by which clusters are merged: cosine of their mean vectors, or of their word weights (c-TF-IDF)."""
     neighbours: int = 15

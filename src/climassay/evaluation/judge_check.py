@@ -51,7 +51,7 @@ MIN_ALPHA = 0.667
 MIN_REPETITION = 0.8
 """Minimum Krippendorff's alpha between two ratings of the same answer by the judge."""
 MIN_CONSISTENCY = 0.8
-"""Minimum proportion of pairs for which the judge prefers the same answer in both orders."""
+"""Minimum proportion of pairs in which the judge prefers the same answer in both orders."""
 MAX_GAIN = 0.25
 """Maximum mean gain in rating, on the scale from 1 to 5, of answers made longer or more confident."""
 RESAMPLES = 500
@@ -65,7 +65,7 @@ class RatedAnswer(NamedTuple):
 
     answer: LongAnswer
     group: str
-    """Name of the answer's group, such as its question; only answers of the same group are compared."""
+    """Name of the answer's group, such as its question. Only answers in the same group are compared."""
     ratings: Mapping[str, tuple[float, ...]]
     """Ratings from 1 to 5 by dimension, one per rater; empty if nobody rated the answer."""
     verdicts: Mapping[int, tuple[CriterionVerdict, ...]] = {}
@@ -236,8 +236,7 @@ class JudgeTest:
 
     @property
     def outcome(self) -> CheckOutcome | None:
-        """Outcome: ``passed`` or ``failed`` if the whole interval is on one side of the bound; None if there is no
-        bound.
+        """Outcome: ``passed`` or ``failed`` if the whole interval is on one side of the bound; None without a bound.
 
         It is ``not decided`` if the interval contains the bound, or if there is no interval.
         """

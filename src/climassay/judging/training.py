@@ -309,7 +309,7 @@ def create_candidate(
     settings: ProbeSettings,
     on_progress: Progress | None = None,
 ) -> Candidate:
-    """Return the candidate for a method and a quality; candidates with the same table share its hidden states.
+    """Return the candidate for a method and a quality. Candidates with the same table share its hidden states.
 
     Args:
         name: Name of the method.
@@ -364,7 +364,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedProbe(Result):
-    """Trained probe with its accuracy on held-out groups, or on held-out items if all form one group."""
+    """Trained probe, with its accuracy on held-out groups or, if there is only one group, on held-out items."""
 
     probe: Probe
     path: RegularisationPath | None

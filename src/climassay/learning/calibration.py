@@ -242,7 +242,7 @@ def find_threshold(
     min_kept: int = MIN_KEPT,
     surely: bool = False,
 ) -> Threshold:
-    """Choose the lowest threshold that reaches a precision, so that as many items as possible are kept.
+    """Choose the lowest threshold that reaches a precision. The lowest threshold keeps the most items.
 
     Args:
         precision: Requested proportion of positive items among the kept ones, in (0, 1].

@@ -38,7 +38,8 @@ Pooling = Literal["mean", "last"]
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
 OPENING = " ("
-"""Suffix that is appended to a text, after which a model would comment on it; its hidden state is the feature."""
+"""Suffix appended to a text, after which a model would comment on the text. The hidden state at the suffix is the
+feature."""
 _FILLER = "<|endoftext|>"
 _MAX_TOKENS = 200
 """Number of tokens after which a text is truncated for a language model."""
@@ -152,10 +153,10 @@ class FeatureBasedModel(SavedModel):
 
     provenance: Provenance
     models: FeatureModels
-    """Encoder and language model that compute the features; missing ones are loaded by name on first use."""
+    """Encoder and language model that compute the features. A missing model is loaded by name on first use."""
 
     def with_models(self, encoder: Encoder | None = None, model: Generator | None = None) -> Self:
-        """Return a copy that uses the given encoder and language model; those it does not need are ignored.
+        """Return a copy that uses the given encoder and language model, or ignores a model that it does not need.
 
         Raises:
             InputError: The encoder or language model differs from that in training.

@@ -122,7 +122,7 @@ def _separate_channels(text: str) -> Separated | None:
 
 
 def _split_leading_block(text: str) -> Separated | None:
-    """Split off the block of thoughts with which a text begins; None if it begins with none.
+    """Split off the block of thoughts at the beginning of a text; None if there is none.
 
     A block without an end tag is the whole text.
     """

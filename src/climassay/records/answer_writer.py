@@ -28,8 +28,8 @@ HEARTBEAT_SECONDS = 2.0
 LEASE_SECONDS = 6.0
 """Seconds without a heartbeat after which a run's requests no longer count as in flight."""
 RECENT_SECONDS = 60.0
-"""Maximum age, in seconds, of the last heartbeat of a run that counts as active, so that its new answers are looked up
-again."""
+"""Maximum age, in seconds, of a run's last heartbeat for the run to count as recently active. Such a run may have
+stored new answers."""
 MARKS_LOCK = 0x636C6D72
 """Number of the PostgreSQL lock for marking requests. SQLite needs no lock, since it allows only one writer."""
 BATCH_SECONDS = 0.02

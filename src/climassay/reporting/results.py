@@ -203,7 +203,7 @@ class Result:
         return ()
 
     def failure(self) -> ClimassayError | None:
-        """Return the error with which a command exits after it has printed the result; None for success."""
+        """Return the error with which a command exits after printing the result; None for success."""
         return None
 
     def title(self) -> str:

@@ -135,9 +135,9 @@ def _digest(parts: Iterable[object]) -> str:
 
 ValidateOn = Literal["held-out", "source"]
 MIN_SHARED_FRACTION = 0.2
-"""Fraction of the smaller document that must consist of common paragraphs for two documents to count as the same."""
+"""Minimum fraction of shared paragraphs in the smaller of two documents for both to count as the same document."""
 _MIN_CHARACTERS = 80
-"""Minimum number of characters of the paragraphs that are compared; shorter ones may be equal by chance."""
+"""Minimum length, in characters, of the paragraphs that are compared. Shorter paragraphs may be equal by chance."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ MIN_PAST_JOBS = 3
 State = Literal["queued", "running", "done", "failed", "stopped"]
 ENDED: tuple[State, ...] = ("done", "failed", "stopped")
 MIN_REPORT_INTERVAL = 0.2
-"""Minimum time between two stored progress reports of a job, and between two checks of its state, in seconds."""
+"""Minimum time, in seconds, between two stored progress reports of a job and between two checks of its state."""
 HEARTBEAT_INTERVAL = 5.0
 """Time between two updates of the ``seen_at`` of a server's running jobs, in seconds."""
 LEASE_SECONDS = 30.0
@@ -140,7 +140,7 @@ class Turn:
     n_before: int
     """Number of queued jobs that will start before it."""
     seconds: float | None
-    """Estimated seconds until it starts; None if too few jobs of its kind have been done for an estimate."""
+    """Estimated seconds until the job starts; None if too few jobs of its kind have finished for an estimate."""
 
 
 class Stopped(Exception):

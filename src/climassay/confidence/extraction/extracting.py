@@ -248,7 +248,7 @@ def extract(
 
 
 def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
-    """Return the statements; if one repeats the words and level of an earlier statement, ``duplicate_of`` is set.
+    """Return the statements, with ``duplicate_of`` set if words and level repeat an earlier statement.
 
     Case and punctuation are ignored. ``duplicate_of`` is the id of the first such statement in the same report or, if
     there is none, in any report.

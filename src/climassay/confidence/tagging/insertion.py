@@ -45,7 +45,7 @@ _PAIRS_PER_ITEM = 4
 
 @dataclass(frozen=True, eq=False)
 class InsertionTagger:
-    """Tagger that compares new statements with labelled ones, by a probe, and inserts them at a level.
+    """Tagger that compares new statements with labelled ones by means of a probe, and inserts each at a level.
 
     Attributes:
         trained: Probe with its evaluation.
@@ -67,7 +67,7 @@ class InsertionTagger:
     mode: InsertMode = "three-way"
 
     def predict_proba(self, items: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
-        """Return one-hot predictions, shape [items, levels], with 1 for the level at which a statement is inserted."""
+        """Return one-hot predictions, shape [items, levels]: 1 for the level at which the statement is inserted."""
         tags = self.predict(items, on_progress=on_progress)
         return np.eye(len(self.levels))[[self.levels.index(tag) for tag in tags]]
 
@@ -140,7 +140,9 @@ def train_insertion(
 def sample_balanced(
     items: Sequence[LabelledItem], count: int = N_LABELLED, *, by: DrawBy = "level", seed: int = 0
 ) -> list[LabelledItem]:
-    """Sample ``count`` statements, equally many of each level or assessment cycle; fewer if one of them is rare.
+    """Sample ``count`` statements, equally many per level or assessment cycle.
+
+    The sample is smaller if a level or cycle is rare.
 
     Raises:
         InputError: ``by`` is ``cycle``, but no statement has a cycle.

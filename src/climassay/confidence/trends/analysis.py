@@ -208,7 +208,7 @@ def estimate_untagged_scores(
 
 
 def _compute_section_mean(cases: Sequence[TrendStatement]) -> tuple[float, float]:
-    """Return the mean score and its standard error over sections (linearised ratio); both are 0 without statements."""
+    """Return the mean score over sections and its standard error (linearised ratio); both are 0 without statements."""
     if not cases:
         return 0.0, 0.0
     mean = sum(case.score for case in cases) / len(cases)
@@ -268,7 +268,7 @@ class UntaggedReport:
     reason: str
     """Practice of the report, or the number of its tagged sentences."""
     known: bool
-    """Whether the lack of tags is known from the literature; otherwise it was found in the data."""
+    """True if the lack of tags is known from the literature, False if it was found in the data."""
 
 
 def count_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]:

@@ -28,7 +28,7 @@ from climassay.errors import InputError
 from climassay.statistics import Estimate, Interval, holm
 
 ColumnKind = Literal["cycle", "working group", "report"]
-"""Property that divides statements into the columns to compare, one column for each of its values."""
+"""Property that divides statements into columns to compare, with one column for each value of the property."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ def _compute_differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
 
 N_PERMUTATIONS = 9_999
 _PERMUTATION_STREAM = 5_077
-"""Key of the permutations' random stream, which makes them independent of other draws with the same seed."""
+"""Key of the random stream for permutations, so that they are independent of other draws with the same seed."""
 _N_FIRST_PERMUTATIONS = 999
 """Number of permutations after which the test stops if the topic is clearly unchanged."""
 _MAX_FIRST_P = 0.1

@@ -129,7 +129,7 @@ class Style:
 FAMILY_SHARE = 0.15
 MIN_DISTANCES = 3
 MIN_PROSE_LINE = 35
-"""Minimum length of lines that determine the style, in characters; shorter ones may be labels of figures."""
+"""Minimum length, in characters, of lines that determine the style. Shorter lines may be figure labels."""
 
 
 MIN_SLIDE_SIZE = 0.02

@@ -194,7 +194,10 @@ def _find_fastest_threads(computation: Callable[[], object]) -> int:
 
 
 def _measure_mean_seconds(computation: Callable[[], object]) -> float:
-    """Return the mean seconds of a call, after one warm-up call; the mean includes contention for cores."""
+    """Return the mean duration of a call in seconds, after one warm-up call.
+
+    The mean includes waiting for busy cores.
+    """
     start_time = time.perf_counter()
     computation()
     if time.perf_counter() - start_time > 10 * _SECONDS_PER_MEASUREMENT:

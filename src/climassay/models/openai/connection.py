@@ -98,8 +98,8 @@ class RequestOutcome:
     status: int | None = None
     """HTTP status of a permanent rejection, otherwise None."""
     refusal: ErrorReply | None = field(default=None, repr=False)
-    """Error reply of the server if it may concern one parameter. It may contain the key, and is neither shown nor
-    stored."""
+    """Error reply of the server if it may concern one parameter. The reply may contain the API key, so it is neither
+    shown nor stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +359,10 @@ class Connection:
             results.put(error)
 
     def _seconds_left(self, start_time: float | None) -> float:
-        """Return the seconds until a request's deadline; ``start_time`` is the start of its first attempt, or None."""
+        """Return the seconds until a request's deadline.
+
+        ``start_time`` is the start of its first attempt; None before that.
+        """
         return self._policy.deadline - (0.0 if start_time is None else self._clock.now() - start_time)
 
     async def _attempt(self, body: bytes, timeout: float, show_text: ShowText | None) -> Attempt:

@@ -60,7 +60,7 @@ MAX_TRAININGS = 5
 
 
 class LabelForm(BaseModel):
-    """Fields of the forms with which an item is labelled; ratings of answers have further fields (:meth:`ratings`)."""
+    """Fields of the forms for labelling an item. Forms for rating answers have further fields (:meth:`ratings`)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -78,7 +78,7 @@ class LabelForm(BaseModel):
     option: list[str] = []
     correct: str = ""
     criterion: list[str] = []
-    """Criterion of each row of a rubric; ``weight``, ``must`` and ``source`` also have one entry per row."""
+    """Criteria of a rubric, one per row. ``weight``, ``must`` and ``source`` have one entry per row, too."""
     weight: list[str] = []
     must: list[str] = []
     """Level of each row: ``must`` or ``should``."""

@@ -134,7 +134,7 @@ class PageRenderer:
         self._rendered = ResultCache(MAX_CACHED_PAGES)
 
     def draw(self, file: Path, number: int) -> DrawnPage:
-        """Return a rendered page; the cache relies on the file's name being a hash of its content.
+        """Return a rendered page. The page may be cached, because the file's name is a hash of its content.
 
         Raises:
             DocumentError: The page cannot be rendered.

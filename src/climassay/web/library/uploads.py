@@ -76,7 +76,7 @@ Outcome = Literal["added", "already there", "refused"]
 
 
 def single_line(text: str) -> str:
-    """Return a text on one line, without control and format characters, which could hide or reverse other text."""
+    """Return a text on one line, without control and format characters. These could hide or reverse other text."""
     visible_text = "".join(char for char in text if char.isspace() or unicodedata.category(char)[0] != "C")
     return _SPACES.sub(" ", unicodedata.normalize("NFC", visible_text)).strip()
 
@@ -208,7 +208,7 @@ def uploads_folder(workspace: Workspace) -> Path:
 
 
 def store_upload(folder: Path, sent_files: Sequence[UploadFile], max_bytes: int) -> Upload:
-    """Store submitted files; those that cannot be added are reported as refused.
+    """Store submitted files. Files that cannot be added are reported as refused.
 
     A file can be added if its suffix is allowed, its content matches the suffix, and it is not a copy of another one.
     If an error is raised, nothing remains stored.

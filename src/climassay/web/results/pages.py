@@ -162,7 +162,7 @@ def _comparable_runs(app: AppState, chosen_ids: Sequence[str]) -> tuple[list[Run
 
 
 def _parse_run_ids(values: list[str]) -> list[str]:
-    """Return the distinct run ids in values of a query parameter, each of which may list several ids.
+    """Return the distinct run ids in the values of a query parameter. Each value may list several ids.
 
     Raises:
         InputError: There are more than :data:`MAX_RUNS` ids.
@@ -434,7 +434,7 @@ def send_run(app: App, _user: Reader, run: str) -> Response:
 
 @router.get("/results/{run}/report.html")
 def send_report(app: App, _user: Reader, run: str, published: PublishedQuery = "") -> Response:
-    """Send the report of a run as one self-contained HTML page; an experiment's report includes every answer."""
+    """Send the report of a run as one self-contained HTML page. The report of an experiment includes all answers."""
     stored_run = find_stored_run(app, run)
     command = stored_run.details.summary.command
     if command in COMMANDS and stored_run.experiment is not None:

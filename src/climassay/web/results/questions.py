@@ -36,7 +36,7 @@ PAGE_SIZE = 50
 """Number of questions on one page."""
 REQUESTS_PER_PAGE = 25
 MAX_OTHER_RUNS = 100
-"""Maximum number of other runs offered for comparison with a run; for each command, the newest ones."""
+"""Maximum number of runs offered for comparison with a run: the newest runs of each command."""
 Word = Annotated[str, Query(pattern=r"^[^\x00]*$", max_length=200)]
 ColumnIndex = Annotated[
     Annotated[int, Field(ge=0, le=9999)] | None, BeforeValidator(lambda value: None if value == "" else value)
