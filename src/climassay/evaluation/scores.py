@@ -52,7 +52,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class CellCounts:
-    """Numbers of a model's answers in one setting that failed, were not parsed or scored, or violate a constraint."""
+    """Counts of a model's answers in one setting: failed, not parsed, not scored, or violating a constraint."""
 
     cell: Cell
     n: int
@@ -444,14 +444,14 @@ def _count_answers(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
 
 
 def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[ReadingMethod, int], ...]:
-    """Count the reading methods of answers, the most frequent first; answers without one are left out."""
+    """Count the methods by which answers were read, most frequent first. Answers without a method are left out."""
     return tuple(Counter(answer.reading for answer in answers if answer.reading is not None).most_common())
 
 
 def _test_cell_pairs(
     benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], metric_names: Collection[str], seed: int
 ) -> Iterator[PairedTest]:
-    """Yield paired tests of every two settings of a model, or of every two models in a setting, on common questions."""
+    """Yield paired tests, on common questions, of every two settings of a model or of every two models in a setting."""
     groups: dict[tuple[Kind, str, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.benchmark == benchmark:
@@ -490,7 +490,7 @@ def _build_comparison(kind: type[P], result: PairedComparison, **names: Any) -> 
 
 
 def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: str) -> tuple[list[float], list[float]]:
-    """Return the scores of the questions that have a score in both sequences of outcomes, in the order of ``first``."""
+    """Return the scores of questions scored in both sequences of outcomes, in the order of ``first``."""
     second_scores = {outcome.question: score_of(outcome, metric) for outcome in second}
     pairs = [(score_of(outcome, metric), second_scores.get(outcome.question)) for outcome in first]
     complete_pairs = [

@@ -185,7 +185,7 @@ _ANY_YEAR = re.compile(r"(?<!\d)(1[89]\d{2}|20\d{2})(?!\d)")
 
 
 def subject_year(claim: Claim, *, today: datetime.date | None = None) -> int | None:
-    """Return the year to which a claim refers; evidence from before that year may be outdated.
+    """Return the year that a claim is about. Evidence from before that year may be outdated.
 
     This is the latest year named in the text. It is the year of the claim's date instead if the text
 

@@ -44,7 +44,7 @@ class DebateEstimate(Result):
     further_rounds: int
     """Maximum number of further rounds."""
     further_sequential_calls: int | None
-    """Maximum number of sequential model calls per claim in a further round; None if verdicts are scored, because the
+    """Maximum number of sequential model calls per claim in a further round. None if verdicts are scored, because the
     number then depends on the questions."""
     prompt_tokens: int
     completion_tokens: int

@@ -45,7 +45,7 @@ class Scale:
     levels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Coarser scales: class of each label, by number of classes."""
     finer: Mapping[str, str] = field(default_factory=dict)
-    """Label for each finer verdict of the same publisher; files may contain these verdicts instead of labels."""
+    """Mapping from the publisher's finer verdicts to labels. Files may contain these verdicts instead of labels."""
 
     def distance(self, first: str, second: str) -> int:
         """Return the number of steps between two labels on the scale.
@@ -122,7 +122,7 @@ class Scale:
         return sides.pop() if len(sides) == 1 else None
 
     def comparable_counts(self, texts: Iterable[str]) -> tuple[int, ...]:
-        """Return the numbers of classes in which verdicts of a file can be compared with this scale, finest first.
+        """Return the class counts at which a file's verdicts can be compared on this scale, finest first.
 
         Raises:
             InputError: A verdict belongs neither to this scale nor to one that shares two classes with it.

@@ -48,7 +48,7 @@ class StreamEstimate:
     accepted: int
     """Number of questions that the dataset has already accepted."""
     share: float
-    """Yield on which the estimate rests: the proportion of drafts that are accepted."""
+    """Assumed yield: the proportion of drafts that are accepted."""
     measured: bool
     """Whether the yield was measured on this dataset rather than assumed."""
     drafts: int

@@ -125,7 +125,7 @@ _NOT_NAMES = frozenset(
     )
 )  # fmt: skip
 _OVERLAP_WEIGHT = 2.0
-"""Weight of the overlap of the words around two quantities, relative to the similarity of their sentences."""
+"""Weight of the word overlap around two quantities, relative to the similarity of their sentences."""
 _MIN_SCORE_GAP = 0.3
 """Minimum margin between the scores of a differing and a confirming quantity. Below it, the difference is not reported.
 
@@ -170,7 +170,7 @@ class SourceSentence(NamedTuple):
 
 
 class DifferingQuantity(NamedTuple):
-    """Quantity in a sentence that no source confirms, or that a source contradicts."""
+    """Quantity in a sentence that no source confirms or some source contradicts."""
 
     text: str
     source: str

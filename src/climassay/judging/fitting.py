@@ -431,8 +431,8 @@ def fit_contrast(
 
     Returns:
         The calibrated probe and its held-out predictions. ``scale`` and ``tie_band`` are fitted on held-out log-odds,
-        averaged
-        over both orders if both are present; they are 1 and 0 if there are too few items to hold any out.
+        averaged over both orders if both are present. If there are too few items to hold any out, ``scale`` is 1 and
+        ``tie_band`` is 0.
 
     Raises:
         InputError: Shapes or labels do not match, only one answer occurs, or there are too few items to choose C.
@@ -499,8 +499,8 @@ def fit_principal(
     """Fit a probe along the first principal component of the centred differences.
 
     Labels decide only the sign, the scale and the tie band. If both orders of a pair are present, half the difference
-    of their rows is used; otherwise effects common to both orders, such as the advantage of the first item, would often
-    be the largest component.
+    of their rows is used. This removes effects common to both orders, such as the advantage of the first item, which
+    would often be the largest component.
 
     Arguments and errors are as in :func:`fit_contrast`. ``held_out`` is empty, because the component is computed from
     every pair.

@@ -114,7 +114,8 @@ class PairwisePrompt:
     model: OptionScorer
     questions: QualityRequests
     orders: Literal[1, 2] = field(default=2, kw_only=True)
-    """Number of orders in which each pair is compared; 2 averages their log-odds, which removes the position bias."""
+    """Number of orders in which each pair is compared. With 2, the log-odds of both orders are averaged, which removes
+    the position bias."""
     name: ClassVar[str] = "pairs"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
@@ -338,7 +339,7 @@ class ZeroShotContrast:
 
 @dataclass(frozen=True)
 class ContrastProbe:
-    """PPairS: a judge that applies a linear probe to the state after the answer ``1`` minus that after ``2``.
+    """PPairS: a judge with a linear probe on the state after answer ``1`` minus the state after answer ``2``.
 
     References:
         Maiya 2024, chapter 3.
@@ -444,7 +445,7 @@ _NONE = "-"
 RESAMPLES = 2000
 LIST_RESAMPLES = 500
 NO_ANSWER = 2
-"""Three-way prediction for a failed comparison. It differs from all outcomes, so that it is never correct."""
+"""Three-way prediction for a failed comparison. It differs from all outcomes and therefore is never correct."""
 
 
 @dataclass(frozen=True, slots=True)

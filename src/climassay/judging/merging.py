@@ -153,8 +153,9 @@ def merge_exact(
             otherwise every reachable cell is looked up.
 
     Returns:
-        One merged list per pair of lists. Among equally good paths to a cell, the one that takes the left item wins;
-        among equally good complete paths, the one with fewer comparisons, then the one that exhausts the left list.
+        One merged list per pair of lists. Among equally good paths to a cell, the path that takes the left item wins.
+        Among equally good complete paths, the path with fewer comparisons wins, then the path that exhausts the left
+        list.
 
     Notes:
         The search takes at most L + R - 1 steps over arrays [merges, L + 1] and stores one byte per cell.

@@ -426,8 +426,9 @@ def _sum_by_group(
 ) -> FloatArray:
     """Return the sums per group from which all measures are computed, shape [groups, classes, classes + 4].
 
-    The second axis is the true class. The last axis has the number of items by predicted class, the number of failed
-    items, and the sums of log losses and squared differences over the items with probabilities and their number.
+    The second axis is the true class. The last axis has the number of items by predicted class and the number of failed
+    items. Then come three values over the items with probabilities: the sum of log losses, the sum of squared
+    differences, and the number of items.
     """
     sums = np.zeros((int(group_indices.max()) + 1, n_classes, n_classes + 4))
     np.add.at(sums, (group_indices, labels, np.where(predictions < 0, n_classes, predictions)), 1.0)

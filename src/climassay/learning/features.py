@@ -156,7 +156,7 @@ class FeatureBasedModel(SavedModel):
     """Encoder and language model that compute the features. A missing model is loaded by name on first use."""
 
     def with_models(self, encoder: Encoder | None = None, model: Generator | None = None) -> Self:
-        """Return a copy that uses the given encoder and language model, or ignores a model that it does not need.
+        """Return a copy that uses the given encoder and language model. A model that is not needed is ignored.
 
         Raises:
             InputError: The encoder or language model differs from that in training.

@@ -449,10 +449,10 @@ def _describe_cause(error: DBAPIError, is_full: bool) -> str:
 
 
 WAIT_SECONDS = 15.0
-"""Maximum time that a starting server waits for another one to stop, as during a restart, in seconds."""
+"""Maximum time, in seconds, that a starting server waits for an old server to stop, as during a restart."""
 _POLL_SECONDS = 0.1
 SERVER_LOCK = 0x636C6D73
-"""Number of the PostgreSQL lock that a server holds; for SQLite, the lock is a file."""
+"""Number of the PostgreSQL lock that a server holds. For SQLite, the lock is a file."""
 _ADDRESS = "server"
 """Name of the entry in ``meta`` that holds the server's address."""
 

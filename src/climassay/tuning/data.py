@@ -161,8 +161,8 @@ class ContinuedPretrainingData:
     ) -> "ContinuedPretrainingData":
         """Check that training, validation and source documents are disjoint, and combine them.
 
-        The ClimaQA paper (A.3.1) trains on 13 books without questions, and chooses its settings by the loss on the 5
-        books from which the test questions come, which is a leak. By default, validation uses a third set of documents.
+        The ClimaQA paper (A.3.1) trains on 13 books without questions. It chooses its settings by the loss on the 5
+        source books of the test questions, which leaks test data. By default, validation uses a third set of documents.
         ``validate_on="source"`` follows the paper, with a warning.
 
         Args:

@@ -326,7 +326,10 @@ class AccountStore:
         return min(MAX_DELAY, 2.0 ** min(n_excess, 10))
 
     def make_device_cookie(self, name: str) -> str:
-        """Return a cookie that marks a browser in which the user has signed in; a new password invalidates it."""
+        """Return a cookie that marks a browser in which the user has signed in.
+
+        A new password invalidates the cookie.
+        """
         password_hash = self.database.scalar(sa.select(users.c.password).where(users.c.name == name))
         nonce = random_secrets.token_urlsafe(12)
         return f"{nonce}.{self._sign_device(nonce, name, password_hash or '')}"
@@ -486,7 +489,7 @@ class AccountStore:
     # Keys
 
     def secret_key(self, name: str) -> bytes:
-        """Return the random key (32 bytes) with the given name; it is created and stored on first use."""
+        """Return the random key (32 bytes) with the given name. The key is created and stored on first use."""
         row = {"name": name, "value": random_secrets.token_bytes(32)}
         self.database.write(lambda connection: self.database.insert_new(connection, secrets, [row]))
         return bytes(self.database.scalar(sa.select(secrets.c.value).where(secrets.c.name == name)))
@@ -553,5 +556,5 @@ def password_hasher() -> Any:
 
 @cache
 def _placeholder_hash() -> str:
-    """Return a hash against which passwords of unknown users are verified, so that the check takes the usual time."""
+    """Return a hash to verify passwords of unknown users against, so that timing reveals no valid names."""
     return str(password_hasher().hash(random_secrets.token_urlsafe(16)))

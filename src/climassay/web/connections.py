@@ -39,7 +39,7 @@ class ConnectionLimits:
 
     @classmethod
     def for_open_files(cls, n_files: int) -> "ConnectionLimits":
-        """Return limits that fit a process that may have ``n_files`` files and sockets open."""
+        """Return limits for a process that may have ``n_files`` open files and sockets."""
         default_limits = cls()
         max_connections = max(20, min(default_limits.max_connections, n_files - RESERVED_FILES - ACCEPT_BACKLOG))
         return replace(

@@ -47,7 +47,7 @@ HEARTBEAT_INTERVAL = 5.0
 LEASE_SECONDS = 30.0
 """Seconds without an update of ``seen_at`` after which a running job is queued again."""
 CLOSE_SECONDS = 5.0
-"""Maximum time for which a server that shuts down waits for its running jobs, in seconds."""
+"""Maximum time, in seconds, that a server waits for running jobs when it shuts down."""
 POLL_INTERVAL = 5.0
 """Time between two checks of the database for jobs and events of other processes, in seconds."""
 
@@ -255,11 +255,11 @@ class Jobs:
         database.create_tables(metadata)
 
     def register(self, kind: str, work: JobWork, lane: Lane) -> None:
-        """Register the function that does the work of a kind of jobs, and the lane in which they wait."""
+        """Register the function that runs jobs of a kind, and the lane in which these jobs wait."""
         self._works[kind] = (lane, work)
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """Register a function to call with a job's id whenever the job changes; it may be called in any thread."""
+        """Register a function to call with a job's id whenever the job changes. The call may come from any thread."""
         self._listeners.append(listener)
 
     def start(self, context: Any) -> None:

@@ -42,7 +42,7 @@ SECURITY_HEADERS = {
 
 
 class SecurityHeaders:
-    """Middleware that adds the security headers that a response does not already have."""
+    """Middleware that adds security headers to responses that lack them."""
 
     def __init__(self, app: ASGIApp, https: bool = False) -> None:
         self._app = app
@@ -82,7 +82,7 @@ class Compression(GZipMiddleware):
 
 
 class _HeadSent(Exception):
-    """Signal that the response to a HEAD request is complete, so that its body need not be produced."""
+    """Signal that the response to a HEAD request is complete. No body is produced."""
 
 
 class PathPrefix:

@@ -404,8 +404,8 @@ class _DocumentStatements:
     ) -> Statement:
         """Return a statement without id and context.
 
-        Its likelihood terms are those of the sentence. Its evidence and agreement are also those of the sentence,
-        unless the sentence has several levels; they are then taken from the brackets of the statement's own level.
+        Its likelihood terms are those of the sentence. The statement has the evidence and agreement of the sentence. If
+        the sentence has several levels, they are taken from the brackets of the statement's own level.
         """
         has_several_levels = sum(bool(rating.levels) for rating in marks) > 1
         ratings = [rating for rating in (mark, *(() if has_several_levels else marks)) if rating is not None]

@@ -53,7 +53,7 @@ class InsertionTagger:
         levels: Levels of the anchors.
         harvester: Extractor of the model's hidden states.
         context: Number of context sentences on each side of a statement in the prompt.
-        seed: Seed for sampling anchors.
+        seed: Random seed for sampling anchors.
         mode: Rule for deciding that a new statement has the same level as an anchor, see
             :func:`climassay.judging.anchor_labelling.insert_indices`.
     """

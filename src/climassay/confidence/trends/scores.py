@@ -333,8 +333,8 @@ def measure_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tu
         seed: Seed of the permutations.
 
     Returns:
-        For each pair of columns, the change of all topics together, then those of the topics with at least five
-        sections in both columns, from the greatest increase to the greatest decrease.
+        Changes by pair of columns. The change of all topics together comes first. Topics with at least five sections in
+        both columns follow, from the greatest increase to the greatest decrease.
     """
     if cases.kind != "cycle" and (cases.kind != "report" or len(cases.columns) != 2):
         return ()

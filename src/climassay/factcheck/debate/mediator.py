@@ -86,7 +86,7 @@ class Consolidation:
 
 
 def informed_opinions(opinions: Sequence[AdvocateOpinion]) -> tuple[AdvocateOpinion, ...]:
-    """Return the opinions of the advocates that have information and whose model calls succeeded."""
+    """Return the opinions of all advocates with information and successful model calls."""
     return tuple(opinion for opinion in opinions if opinion.informed and opinion.verdict is not None)
 
 

@@ -165,10 +165,11 @@ def score_verdicts(
 
     Notes:
         The treatment of a class that occurs on one side only was found by reproducing the paper's figures. On the 170
-        claims of its appendix E the system never predicts "imprecise", the truth of two claims; the published precision
-        on 7 classes, 42.74, results if the class counts as 0, and 49.86 if it is left out. The advocates' rows show
-        that "not enough information" is such a class: the IPCC's precision on 7 and 2 classes, 34.13 and 83.69 without
-        it, is published as 29.86 and 55.80 with it: 7/8 and 2/3, for one more class of 0.
+        claims of its appendix E, the system never predicts "imprecise", the true verdict on two claims. If the
+        precision of this class counts as 0, the precision on 7 classes is 42.74, as published. If the class is left
+        out, the precision is 49.86. The advocates' rows show that "not enough information" is such a class: the IPCC's
+        precision on 7 and 2 classes, 34.13 and 83.69 without it, is published as 29.86 and 55.80 with it: 7/8 and 2/3,
+        for one more class of 0.
 
     References:
         Leippold et al. (2024), arXiv 2401.12566v1, table 1 and appendix E.
@@ -345,8 +346,8 @@ def _resample_counts(
 ) -> NDArray[np.int64]:
     """Return the cell counts, shape [resamples, size], of bootstrap samples of claims with all their rows.
 
-    Claims with the same rows are interchangeable, so a sample is one draw from a multinomial distribution over the
-    kinds of claims, which is equivalent to drawing single claims but much faster.
+    Claims with the same rows are interchangeable. A sample is therefore one draw from a multinomial distribution over
+    the kinds of claims. This is equivalent to drawing single claims, but much faster.
 
     Args:
         cell_indices: Index of each row's cell of the confusion matrix, shape [n].

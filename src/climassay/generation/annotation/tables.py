@@ -112,7 +112,7 @@ def label_row(dataset: str, label: Label, number: int) -> dict[str, Any]:
 
 
 def read_labels(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[Label]:
-    """Return the labels whose rows meet all conditions, in the order in which they were made."""
+    """Return the labels whose rows meet all conditions, oldest first."""
     return select_labels(connection, sa.select(*_COLUMNS).where(*conditions).order_by(annotations.c.number))
 
 

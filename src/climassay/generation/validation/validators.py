@@ -183,7 +183,8 @@ class TrainedValidator(SavedModel, Validator):
     """Linear model of the classes invalid and valid, in this order."""
     record: TrainingRecord
     reader: FeatureReader | None = None
-    """Reader that computes the features. It is not saved, so it must be set after loading (:meth:`with_reader`)."""
+    """Reader that computes the features. The reader is not saved and must be set after loading
+    (:meth:`with_reader`)."""
     name: str = "validator"
 
     @property

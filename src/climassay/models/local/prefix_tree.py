@@ -149,7 +149,7 @@ class PrefixTree:
         return root
 
     def _pack_branches(self, parent: _Node, max_pack: int) -> Iterator[ForwardStep]:
-        """Yield steps that compute the small branches below a node, at which the cached path ends."""
+        """Yield steps that compute the small branches below the node where the cached path ends."""
         group: list[_Node] = []
         for node in parent.children:
             if node.size > max_pack:
@@ -190,7 +190,7 @@ def _find_large_children(parent: _Node, max_pack: int) -> list[_Node]:
 _MIN_PATH_COLUMNS = 256
 """Minimum number of columns of the buffer of a path."""
 _ROW_COLUMN_MULTIPLE = 64
-"""Multiple to which the number of columns of the row buffers is rounded up, so that they are rarely copied."""
+"""Multiple to which the width of the row buffers is rounded up, so that they are rarely copied."""
 _MASKED_POSITION = 2**31
 """Position of a column that a row must not attend to, greater than the position of any token."""
 

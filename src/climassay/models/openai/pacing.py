@@ -38,7 +38,7 @@ class RetryPolicy:
     twice."""
     max_attempts: int = 12
     base: float = 0.5
-    """Upper bound of the first pause; it doubles with each attempt."""
+    """Upper bound of the first pause. The bound doubles with each attempt."""
     cap: float = 30.0
     """Maximum pause, unless the server requests a longer one."""
 

@@ -65,7 +65,7 @@ class LabelForm(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     key: str = ""
-    """Random key of the page, so that a form that is sent twice is stored only once."""
+    """Random key of the page. A form that is sent twice has the same key and is stored only once."""
     verdict: str = ""
     """``valid`` accepts the draft's original wording, ``edit`` that in the form; ``invalid`` rejects the draft."""
     reason: list[str] = []
@@ -95,7 +95,7 @@ class LabelForm(BaseModel):
         return [row for row in rows if row.text or row.source]
 
     def with_adopted_criteria(self, item: AnnotationItem) -> Self:
-        """Return a copy of the form whose rows also contain the criteria that ``take`` selects from the labels."""
+        """Return a copy of the form with additional rows for the criteria that ``take`` selects from the labels."""
         rows = self.rows()
         for index, label in enumerate(item.labels):
             for number, criterion in enumerate(get_rubric(label, item)):

@@ -339,7 +339,7 @@ def store_addition(
     licence: str = "",
     url: str = "",
 ) -> Addition:
-    """Store submitted files so that a job can add them to a collection, which need not exist yet.
+    """Store submitted files so that a job can add them to a collection. The collection need not exist yet.
 
     Files that cannot be added are reported as refused. Metadata that is left empty is read from the files.
     If an error is raised, nothing remains stored.

@@ -147,7 +147,7 @@ def show_script() -> Response:
 
 @cache
 def block_assets() -> dict[str, Any]:
-    """Return the addresses of the CSS and JavaScript of blocks, which contain a hash of the content."""
+    """Return the URLs of the CSS and JavaScript of blocks. Each URL contains a hash of the file's content."""
     files = {"blocks_css": ("blocks.css", block_style()), "blocks_js": ("blocks.js", block_script())}
     return {
         name: f"/results/{file}?v={hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -74,7 +74,7 @@ PublishedQuery = Annotated[Published, Query(description="Results of the paper to
 ReportPart = Literal["", "tables", "figures"]
 """Part of a run's report that a page shows; empty for the overview."""
 MAX_OVERVIEW_BLOCKS = 6
-"""Maximum number of blocks of a report that the overview of a run shows completely; longer reports are shortened."""
+"""Maximum number of report blocks shown in full in the overview of a run. Longer reports are shortened."""
 Level = Literal["overall", "base", "reasoning", "hypothetical"]
 RunsQuery = Annotated[list[str], Query(max_length=64)]
 COLUMNS: tuple[tuple[str, str, bool], ...] = (
@@ -174,7 +174,10 @@ def _parse_run_ids(values: list[str]) -> list[str]:
 
 
 def _comparison_report(app: AppState, run_ids: list[str], metric: str, level: Level) -> Report:
-    """Return the report of a comparison of runs; it is cached in the records once all of these runs have ended."""
+    """Return the report of a comparison of runs.
+
+    The report is cached in the records once all compared runs have ended.
+    """
     summaries = [find_run_summary(app, run) for run in run_ids]
     cache_key = ("comparison", *((entry.id, count_rows(app.database, entry.id)) for entry in summaries), metric, level)
 

@@ -108,7 +108,7 @@ class QuestionFilter:
     fails: RunColumn | None = None
     """Column in which the answer must be wrong."""
     invalid: bool = False
-    """Require at least one answer whose request failed or that violates the constraints on answers."""
+    """Require at least one invalid answer: its request failed, or it violates the constraints on answers."""
     unstable: bool = False
     """Require a model whose choice depends on the order of the options."""
 
