@@ -129,9 +129,9 @@ class QualityOptions:
     quality: str | None = None
     """Your own quality, described in one sentence."""
     noun: str = "summary"
-    """What the prompts call a text, e.g. "summary"; only with --kind text."""
+    """Word for the texts in the prompts, e.g. "summary"; only with --kind text."""
     source: str = "article"
-    """What the prompts call the source of a text, e.g. "article"; only with --kind text."""
+    """Word for a text's source in the prompts, e.g. "article"; only with --kind text."""
     wording: tuple[int, ...] = ()
     """Prompt wording to use, 1 to 3; repeat for several."""
 

@@ -27,8 +27,8 @@ class ExtractOptions:
     ranges: RangeEnd = "upper"
     """Level of a range such as "medium to high confidence": its upper or lower end."""
     paragraph_tags: ParagraphTags = "found"
-    """Apply a level after a paragraph's last full stop to the whole paragraph: always, never, or (found) only if the
-    document has hardly any levels after other full stops."""
+    """Apply a level after a paragraph's last full stop to the whole paragraph: always, never, or found (only if levels
+    hardly ever follow other full stops in the document)."""
     report: str | None = None
     """Name of the report, for example "AR5 WG2"; by default as identified from each document."""
     cycle: str | None = None

@@ -520,7 +520,7 @@ def _build_passage(document: Document, parts: list[_SentencePart], position: int
 
 
 def count_repeated_characters(preceding: str, passage: str) -> int:
-    """Return the number of characters at the start of a passage that repeat the end of the preceding text.
+    """Return how many characters at the start of a passage repeat the end of the preceding text.
 
     The result is 0 if the overlap is shorter than :data:`MIN_OVERLAP`.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from climassay.grounding import CollectionGroup
 
 RecordModel = Callable[[Generator], Generator]
-"""Function that wraps a model so that its answers are stored in the records and reused."""
+"""Function that wraps a model, so that answers are stored in the records and reused."""
 CheckAnswer = Callable[[str, Prepared], tuple[CheckedSentence, ...]]
 """Function that checks an answer against collections, given its text and the passages of its prompt."""
 OnTraining = Callable[[str, int, int, float], None]

@@ -35,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CellRecord:
-    """Metadata of one model in one setting on one task: its prompt and parameters, with counts of its requests."""
+    """Metadata of one model in one setting on one task: the prompt, the parameters and counts of requests."""
 
     cell: Cell
     model: str
@@ -74,7 +74,7 @@ class CellRecord:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Answer of a model to a question in one setting, with its scores; accuracy is averaged over the option orders.
+    """Answer of a model to a question in one setting, with its scores. Accuracy is averaged over the option orders.
 
     A failed answer scores 0 in every metric of its task. If a metric itself fails for an answer, :attr:`scores` lacks
     that metric, and tables count the answer as unscored.
@@ -110,7 +110,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Preference of a judge between two answers to a question that are shown in one order."""
+    """Preference of a judge between two answers to a question, shown in one of the two orders."""
 
     first: Cell
     second: Cell

@@ -520,7 +520,7 @@ class AccuracyRow:
     chance: float
     """Expected accuracy of guessing: the mean of 1 / number of options."""
     unparsed: int
-    """Number of answers that name no option, which count as wrong."""
+    """Number of answers that name no option. These answers count as wrong."""
     failed: int
     """Number of failed requests, which count as wrong."""
     asked_again: int = 0

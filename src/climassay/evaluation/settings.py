@@ -61,7 +61,7 @@ class TaskPrompts:
     mcq_text: Prompt
     """Template for multiple-choice questions whose options are scored by their texts and not shown."""
     which_option: Prompt
-    """Template that asks a model which of the ``options`` its earlier ``answer`` to the ``question`` chose."""
+    """Template for asking a model which of the ``options`` it chose in its earlier ``answer`` to the ``question``."""
 
     @classmethod
     def load(cls, overrides: Path | None = None) -> "TaskPrompts":

@@ -24,7 +24,7 @@ from climassay.models.contract import Usage
 
 Placement = Literal["consensus", "outlier", "exaggerated", "misleading"]
 """Position of a claim relative to scientific knowledge: the consensus view, an outlier view, an exaggerated fact, or a
-fact that is presented in a misleading way."""
+fact presented misleadingly."""
 CloseReason = Literal[
     "close verdicts", "no change", "mediator", "round limit", "one informed advocate", "not enough information"
 ]

@@ -514,7 +514,7 @@ def _find_missing_terms(
     quantities: Sequence[str],
     differences: Sequence[Difference],
 ) -> list[str]:
-    """Return quantities that no passage has, and names that occur neither in passages nor in their citations."""
+    """Return quantities that are in no passage, and names that are in no passage and in no passage's citation."""
     known_texts = [f"{comparison.passage.text} {comparison.evidence.citation}" for comparison in similar_comparisons]
     differing_words = {difference.text for difference in differences}
     return [

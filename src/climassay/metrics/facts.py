@@ -265,7 +265,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class FactScores:
-    """Agreement of the facts of an answer with those of its reference."""
+    """Agreement between the facts in an answer and the facts in its reference."""
 
     precision: float
     """Mean of P(confirmed) over the answer's facts, with 0 for irrelevant facts, times 1 - mean P(contradicted)."""

@@ -144,7 +144,7 @@ def implied_type(schema: Mapping[str, Any], values: Sequence[Any] | None) -> Any
 
 
 def _without_upper_bounds(schema: Any) -> Any:
-    """Return a schema without upper bounds, in which objects may have additional fields."""
+    """Return the schema without upper bounds. Objects may have additional fields."""
     if isinstance(schema, Mapping):
         mapping_keywords = {"properties", "$defs", "definitions"}
         return {

@@ -86,7 +86,7 @@ class ProfileSettings:
     queries: Annotated[int | None, Field(examples=[3])] = None
     """Maximum number of search queries per statement of a claim; with 0, the statement itself is the only query."""
     grade_passages: Annotated[bool | None, Field(examples=[True])] = None
-    """Whether passages are graded, so that advocates get only those that are relevant to the claim."""
+    """Whether passages are graded, so that advocates get only passages relevant to the claim."""
     passages: Annotated[int | None, Field(examples=[8])] = None
     """Maximum number of passages in a prompt of an advocate."""
 

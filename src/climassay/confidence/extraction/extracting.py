@@ -205,8 +205,8 @@ _EXPLANATION = re.compile(
 )
 _BRACKET_AFTER_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
 _MIN_END_RATIO = 4
-"""Minimum ratio of tags after paragraphs' last full stops to tags after other full stops at which the former apply to
-whole paragraphs."""
+"""Minimum ratio of tags at the ends of paragraphs to tags after other full stops. At or above it, tags at the ends of
+paragraphs apply to whole paragraphs."""
 _WORD = re.compile(r"[^\W\d_]+")
 _NON_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 

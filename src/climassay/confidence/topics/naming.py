@@ -87,7 +87,7 @@ _MAX_PHRASE_WORDS = 5
 _STEM_LETTERS = 5
 _MAX_PIECES = 3
 MAX_PHRASE_NAME_CHARACTERS = 60
-"""Maximum number of characters of a name made of phrases."""
+"""Maximum length, in characters, of a name made of phrases."""
 
 
 class _Word(NamedTuple):

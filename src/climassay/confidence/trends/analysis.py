@@ -131,7 +131,7 @@ def read_predictions(path: Path) -> Predictions:
 
 
 def select_held_out(cases: TrendStatements, predictions: Predictions) -> list[TrendStatement]:
-    """Return the tagged statements that have a prediction and whose tag is one of the tagger's levels."""
+    """Return the tagged statements with a prediction and with one of the tagger's levels as their tag."""
     return [case for case in cases.tagged if case.tag in predictions.levels and case.id in predictions.probabilities]
 
 

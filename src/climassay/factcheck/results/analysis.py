@@ -239,7 +239,7 @@ class LevelChange:
 
 @dataclass(frozen=True, slots=True)
 class AdvocateEffect:
-    """Effect of leaving an advocate out of the debates, by number of classes."""
+    """Effect on the scores of leaving one advocate out of the debates, by number of classes."""
 
     advocate: str
     claims: int
@@ -477,8 +477,8 @@ class RunAnalysis:
     outcomes: tuple[tuple[Outcome, int], ...]
     """Pairs of outcome and number of fact-checks, including outcomes that did not occur."""
     scores: tuple[PartyScores, ...]
-    """Scores of the mediator and the advocates; empty if no claim has a published verdict. Claims that were not debated
-    or whose check failed count as wrong."""
+    """Scores of the mediator and the advocates; empty if no claim has a published verdict. Claims without a debate and
+    failed checks count as wrong."""
     by_round: tuple[PartyRoundScores, ...]
     """Scores by party and round; empty without published verdicts or if no debate had a second round."""
     distributions: tuple[Distribution, ...]

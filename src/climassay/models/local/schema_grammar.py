@@ -228,7 +228,8 @@ class _Builder:
     def _members(self, pairs: Sequence[GrammarPiece], required_flags: Sequence[bool]) -> str:
         """Return the expression of an object's members, built from last to first.
 
-        The members after each one have two expressions: with a comma first, if a member precedes them, or without.
+        At each step, the members that follow have two expressions: one begins with a comma, for use after a member, and
+        one does not.
         """
         rest_with_comma, rest_or_nothing = '""', '""'
         for pair, is_required in zip(reversed(pairs), reversed(required_flags), strict=True):
