@@ -183,7 +183,7 @@ class ContextFinder:
         ]
 
     def _select_hits(self, seed: Passage, hits: Sequence[Hit]) -> list[Hit]:
-        """Select up to ``max_passages`` hits: first the best hit of each new document, then the best of all others."""
+        """Select up to ``max_passages`` hits: first the best hit of each new document, then the best remaining hits."""
         candidates = [
             hit
             for hit in hits

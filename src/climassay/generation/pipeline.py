@@ -229,7 +229,10 @@ class _PipelineRun:
     """Ids of documents without a suitable passage."""
 
     def plan(self) -> list[Slot]:
-        """Plan the next batch: of each kind and level, as many drafts as it still needs at its current yield."""
+        """Plan the next batch.
+
+        For each kind and level, it has the number of drafts still needed at the current yield.
+        """
         slots: list[Slot] = []
         for stream, n_requested in self.requested.items():
             counts = self.counts[stream]
@@ -298,7 +301,7 @@ class _PipelineRun:
             self.ended |= dict.fromkeys((stream for stream, _, _ in slots), reason)
 
     def _write_drafts(self, slots: Sequence[Slot]) -> list[Draft]:
-        """Write and screen a draft for each slot; evolve those of higher levels, and screen them again."""
+        """Write and screen a draft for each slot. Drafts of higher levels are then evolved and screened again."""
         parts, recipe = self.parts, self.recipe
         seeds = [parts.seed(stream.name, book, number) for stream, book, number in slots]
         contexts = parts.contexts([passage for passage in seeds if passage is not None])

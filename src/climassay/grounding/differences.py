@@ -82,7 +82,7 @@ PLACE_GROUPS = _groups(
     "city cities urban", "rural", "mountain mountains", "troposphere tropospheric", "stratosphere stratospheric",
     "vegetation", "soil soils", "hemisphere",
 )  # fmt: skip
-"""Groups of words for the same place, in lower case; other place names are recognised by their capital letters."""
+"""Groups of lower-case words for the same place. Other place names are recognised by their capital letters."""
 _SYNONYMS: dict[str, frozenset[str]] = {}
 _ALTERNATIVES: dict[str, frozenset[str]] = {}
 for _word, _opposite in OPPOSITES.items():
@@ -357,7 +357,7 @@ def _find_direction(preceding_pieces: Sequence[Sequence[str]], following_words: 
 
 
 def _compute_context_overlap(first_weights: Mapping[str, float], second_weights: Mapping[str, float]) -> float:
-    """Return the weighted fraction, 0 to 1, of the words around one quantity that also occur around the other."""
+    """Return the weighted fraction, 0 to 1, of the words around quantity 1 that also occur around quantity 2."""
     shared_weight = sum(
         weight * second_weights[word] for word, weight in first_weights.items() if word in second_weights
     )
@@ -397,7 +397,7 @@ def _is_equal_after_rounding(first_quantity: Quantity, second_quantity: Quantity
 
 
 def find_opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
-    """Return the words of a sentence for which its source has the opposite, or the same word with a negation.
+    """Return the words of a sentence whose opposite or negation occurs in the source.
 
     Args:
         sentence: Sentence to compare.
@@ -482,7 +482,7 @@ class _Negations(NamedTuple):
 
 
 def _find_negated_words(sentence_words: Sequence[str], source_words: Sequence[str]) -> Iterator[Difference]:
-    """Yield the words that one text negates and the other affirms; words with opposites are excluded."""
+    """Yield words that are negated in one text and affirmed in the other, excluding words with opposites."""
     sentence_negations, source_negations = _find_negations(sentence_words), _find_negations(source_words)
     if (
         sentence_negations.in_scope & source_negations.in_scope

@@ -481,7 +481,7 @@ def _find_differing_words(
     sources: Sequence[tuple[_Comparison, SourceSentence]],
     text: str,
 ) -> tuple[PassageEvidence | None, tuple[Difference, ...]]:
-    """Return the evidence with opposite words or negations, and the words in which the claim differs from its sources.
+    """Return the evidence with opposite or negated words, and the words of the claim that differ from it.
 
     Places and names are compared with the most similar sentence. Opposite words and negations are searched for in that
     sentence, and then in all nearly identical sentences, unless these also contain the words of the claim.

@@ -105,7 +105,7 @@ def interleave(left: Run, right: Run, from_left: Sequence[bool]) -> tuple[int, .
 
 
 def merge_greedy(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[MergedRun]:
-    """Merge pairs of lists, each best first, by taking the preferred item, or the left one if there is none.
+    """Merge pairs of lists, each best first, by taking the preferred item or, without a preference, the left item.
 
     All merges advance together; each call of ``look_up`` contains one comparison for every unfinished merge.
     """

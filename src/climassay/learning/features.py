@@ -44,7 +44,7 @@ _FILLER = "<|endoftext|>"
 _MAX_TOKENS = 200
 """Number of tokens after which a text is truncated for a language model."""
 _MIN_TEXTS_TO_CACHE = 256
-"""Minimum number of texts for which embeddings are cached, so that interrupted work can be resumed."""
+"""Minimum number of texts at which embeddings are cached. Cached embeddings allow interrupted work to be resumed."""
 _WORD = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
 
 

@@ -400,7 +400,7 @@ class _BatchWriter:
         self._stored_at = monotonic()
 
     def add(self, position: int, activations: Activations) -> None:
-        """Add the activations of one request; if :data:`STORE_SECONDS` have passed, store all pending ones."""
+        """Add the activations of one request. If :data:`STORE_SECONDS` have passed, store all pending activations."""
         if activations.error is None:
             self._pending[position] = activations
         if monotonic() - self._stored_at >= STORE_SECONDS:

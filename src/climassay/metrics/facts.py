@@ -95,7 +95,7 @@ _MIN_WORDS = 2
 
 
 def split_facts(text: str) -> tuple[str, ...]:
-    """Split a text into simple statements, each of which is a sentence, in the order of the text.
+    """Split a text into simple statements in the order of the text. Each statement is a sentence.
 
     Example:
         "The ocean absorbs carbon dioxide and releases heat." gives "The ocean absorbs carbon dioxide." and "The ocean

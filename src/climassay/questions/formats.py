@@ -191,7 +191,7 @@ def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:
 
 
 def _make_ids_unique(questions: Sequence[Question]) -> tuple[Question, ...]:
-    """Append ``-2`` to the id of the second question with the same id, ``-3`` to the third, and so on."""
+    """Make duplicate ids unique: append ``-2`` to the second question with an id, ``-3`` to the third, and so on."""
     counts: Counter[str] = Counter()
     results = []
     for question in questions:

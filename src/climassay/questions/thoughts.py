@@ -53,7 +53,7 @@ _FINAL_CHANNEL_START = re.compile(r"<\|start\|>assistant<\|channel\|>\s*final\s*
 _SUBJECT = re.compile(r" (?:is|are|was|were|tags?|tokens?|marks?|means|begins?|opens?|starts?)\b")
 """Pattern of words after a thinking tag. They show that the sentence is about the tag itself."""
 _WORD_BEFORE, _WORD_AFTER = re.compile(r"\w \Z"), re.compile(r" [^\W\d_A-Z]{2}")
-"""Patterns of the text before and after a thinking tag; if both match, the tag is part of a sentence."""
+"""Patterns of the text before and after a thinking tag. If both match, the tag is part of a sentence."""
 _QUOTES = "`\"'“”‘’«»„"
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 

@@ -222,7 +222,7 @@ def paired_difference(
 
 @dataclass(frozen=True, slots=True)
 class PairedComparison:
-    """Difference between two systems on the same items, as one of several tests whose p-values are adjusted."""
+    """Difference between two systems on the same items, with a p-value adjusted for several tests."""
 
     difference: Estimate
     """Mean of second minus first, with the interval of the sign-flip test."""

@@ -549,7 +549,7 @@ def _extract_page_text(text_page: Any) -> tuple[str, bool]:
 
 
 def _append_if_continued(line: Line, piece: Line, is_after_space: bool) -> bool:
-    """Append a piece to the preceding line if it is adjacent on the same baseline or a superscript.
+    """Append a piece to the preceding line if the piece is adjacent on the same baseline, or is a superscript.
 
     Returns:
         Whether the piece was appended.

@@ -627,7 +627,7 @@ class BlockBuilder:
 
 
 def _continues(previous: Paragraph, paragraph: Paragraph) -> bool:
-    """Return whether a paragraph continues the preceding one in the next column, on the next page or past a figure."""
+    """Return whether a paragraph continues the previous one in the next column, on the next page or past a figure."""
     last_line, first_line = previous.last, paragraph.first
     if (
         abs(last_line.size - first_line.size) > MAX_SIZE_DIFFERENCE * last_line.size

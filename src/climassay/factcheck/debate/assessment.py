@@ -327,14 +327,14 @@ _CHARACTERS_PER_TOKEN = 10
 off at the limit."""
 _MAX_QUOTATION_LENGTH = 1000
 _MAX_QUOTATIONS = 6
-"""Maximum number of quotations in one answer; small models fill the list, so this number determines how long they
-take."""
+"""Maximum number of quotations in one answer. Small models fill the list, so this number determines their response
+time."""
 MAX_QUESTIONS = 3
 """Maximum number of questions of a participant in one round; the prompts state it."""
 
 
 def answer_schema(prompt: AssessmentPrompt, config: ElicitationConfig) -> dict[str, Any]:
-    """Return the JSON schema of an assessment; its fields appear in the order in which they are to be decided."""
+    """Return the JSON schema of an assessment, with the fields in the order in which they are to be decided."""
     text = {"type": "string", "maxLength": config.text_tokens * _CHARACTERS_PER_TOKEN}
     judgement = _judgement_schema(prompt, config, text)
     fields: dict[str, Any] = {}

@@ -362,7 +362,7 @@ def backbone_layers(model: "PreTrainedModel") -> tuple[nn.Module, nn.ModuleList 
 
 
 _ROWS = 32
-"""Number of rows for which oneDNN chooses its block format; products of other sizes use the same format."""
+"""Number of rows for which oneDNN chooses its block format. Products of other sizes use that format, too."""
 
 
 class PackedLinear(nn.Module):

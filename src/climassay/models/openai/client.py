@@ -43,7 +43,7 @@ log = logging.getLogger("climassay.models")
 
 DEFAULT_CONCURRENCY = 64
 PROTOCOL = 2
-"""Version of the requests sent, part of the fingerprint; to be increased when the same request is sent differently."""
+"""Version of the request format, part of the fingerprint. Increase it when the same request is sent differently."""
 
 
 class OpenAIModel:

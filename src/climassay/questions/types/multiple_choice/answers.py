@@ -82,7 +82,7 @@ class StatedLetter(NamedTuple):
     """Index of the option; None if several letters are stated at once."""
     explicit: bool
     """Whether the letter is stated as the answer, rather than called correct ("C is correct") or alone in the last
-    line. Only an explicit statement overrules an earlier explicit one."""
+    line. An explicit statement is overruled only by a later explicit statement."""
     position: int
     """Index of the first token."""
     end: int
