@@ -181,7 +181,7 @@ def _find_confidence(_demo: _Demo, title: str) -> DemoStep:
 
 
 def _answer_questions(demo: _Demo, title: str) -> DemoStep:
-    """Ask a question that the books answer, and one that they do not answer."""
+    """Ask a question that the books answer, and a question that they do not answer."""
     documents = passages = 0
     for name, books in ((COLLECTION, primer.SOURCE_BOOKS), (CONTRARIAN, primer.CONTRARIAN_BOOKS)):
         files = [f"primer:{book}" for book in books]

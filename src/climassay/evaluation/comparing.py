@@ -114,7 +114,7 @@ def experiment_means(experiment: Experiment, setting: str = "default", benchmark
 
 @dataclass(frozen=True, slots=True)
 class RankAgreement:
-    """Agreement of two benchmarks in ranking the same models by one metric."""
+    """Agreement between two benchmarks in how they rank the same models by one metric."""
 
     metric: str
     models: tuple[str, ...]
@@ -129,7 +129,7 @@ class RankAgreement:
     None for more than eight models.
     """
     over_questions: Interval | None
-    """95% interval of Spearman's correlation if the questions of both benchmarks are resampled; None if only means are
+    """95% interval of Spearman's correlation from resampling the questions of both benchmarks; None if only means are
     known."""
 
 

@@ -231,7 +231,7 @@ class Threshold:
     lower, because the threshold was chosen on the same items. In simulations with 200 labels and a target of 90%, the
     mean precision on new items was 89%."""
     yield_: Estimate
-    """Proportion of items that are kept."""
+    """Proportion of items at or above the threshold."""
 
 
 def find_threshold(

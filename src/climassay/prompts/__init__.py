@@ -196,7 +196,7 @@ def _find_prompt_files() -> dict[str, Path]:
 
 
 def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
-    """Load a prompt by name, from the folder ``overrides`` if it contains the prompt, else the built-in one.
+    """Load a prompt by name: from the folder ``overrides`` if it contains the prompt, else the built-in prompt.
 
     Raises:
         InputError: The prompt or the folder does not exist, or the file cannot be read.

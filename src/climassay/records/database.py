@@ -40,7 +40,7 @@ MAX_ATTEMPTS = 5
 
 
 RECONNECT_SECONDS = 20.0
-"""Maximum time for reconnecting to PostgreSQL, for example while its server restarts, in seconds."""
+"""Maximum time, in seconds, for reconnecting to PostgreSQL, for example while its server restarts."""
 _RECONNECT_INTERVAL = 0.5
 
 
@@ -458,7 +458,7 @@ _ADDRESS = "server"
 
 
 def server_lock(path: Path) -> "FileLock":
-    """Return the lock, not acquired yet, that only one server of a SQLite file can hold."""
+    """Return the file lock that only one server of a SQLite file can hold. It is not acquired yet."""
     from filelock import FileLock
 
     return FileLock(path.with_name(f".{path.name}.server"), timeout=0, mode=0o600)

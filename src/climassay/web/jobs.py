@@ -92,7 +92,7 @@ COLLECT_SECONDS = 0.25
 KEEP_ALIVE_BEATS = 3
 """Number of polls of the database after which a comment is sent to a silent connection to keep it open: 15 seconds."""
 MAX_KEPT_EVENTS = 200
-"""Maximum number of recent events kept in memory for a job with subscribers."""
+"""Maximum number of recent events held in memory for a job with subscribers."""
 
 
 @dataclass(frozen=True, slots=True)

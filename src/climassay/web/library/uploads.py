@@ -274,8 +274,8 @@ def delete_unused_uploads(
 
     Args:
         folder: Folder of all uploads.
-        ended_ids: Ids of uploads whose jobs have ended, which are deleted.
-        waiting_ids: Ids of uploads whose jobs have not ended, which are kept.
+        ended_ids: Ids of uploads whose jobs have ended. They are deleted.
+        waiting_ids: Ids of uploads whose jobs have not ended. They are not deleted.
         now: Current time in seconds since 1970. Other uploads older than :data:`ABANDONED_SECONDS` are deleted.
     """
     if not folder.is_dir():
