@@ -42,7 +42,7 @@ PASSAGE_OVERLAP = 100
 PASSAGES = 2
 """Number of passages per prompt; they are fewer and smaller than by default, so that prompts are short."""
 SHORT_DEBATE = ProfileSettings(passages=PASSAGES, excerpt_words=60, text_tokens=30)
-"""Settings of the prompts with which a round of debate takes less than half a minute on a laptop."""
+"""Prompt settings for a short debate: a round takes less than half a minute on a laptop."""
 LABELS = 26
 """Number of labelled statements on which the judge is trained."""
 QUALITY = "states something about the climate that evidence could confirm or refute"
@@ -67,7 +67,7 @@ class DemoStep:
     data: dict[str, Any]
     """Result as JSON-serialisable values."""
     command: str
-    """Command that does the same with the user's own model or documents; NAME and URL are placeholders."""
+    """Equivalent command for the user's own model or documents. NAME and URL are placeholders."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class _Demo:
 
     @property
     def model(self) -> "Generator":
-        """Model of the demo, which is loaded when a step first needs it, so that the first output appears at once."""
+        """Model of the demo. It is loaded when a step first needs it, so that the first output appears at once."""
         return self.session.model(self.model_name)
 
     def quoted_path(self, name: str = "") -> str:
@@ -181,7 +181,7 @@ def _find_confidence(_demo: _Demo, title: str) -> DemoStep:
 
 
 def _answer_questions(demo: _Demo, title: str) -> DemoStep:
-    """Ask a question that the books answer, and one that they do not answer."""
+    """Ask a question that the books answer, and a question that they do not answer."""
     documents = passages = 0
     for name, books in ((COLLECTION, primer.SOURCE_BOOKS), (CONTRARIAN, primer.CONTRARIAN_BOOKS)):
         files = [f"primer:{book}" for book in books]
@@ -284,7 +284,7 @@ def _evaluate_retrieval(demo: _Demo, title: str) -> DemoStep:
 
 
 def labelled_statements() -> list[dict[str, Any]]:
-    """Return the primer's climate texts that are not checkable, each followed by a checkable text of the same length.
+    """Return the primer's climate texts that are not checkable, each followed by a checkable text of equal length.
 
     Lengths are in words, and final punctuation is removed, so that neither length nor punctuation predicts the label.
     """

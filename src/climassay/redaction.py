@@ -10,7 +10,8 @@ SECRET_VARIABLES = ("CLIMASSAY_API_KEY", "OPENAI_API_KEY")
 MIN_SECRET_LENGTH = 8
 """Minimum length of a secret; shorter keys are placeholders ("none", "EMPTY"), which may occur in ordinary text."""
 MAX_WORD_LENGTH = 20
-"""Maximum length of a sequence of letters of the same case, or of digits, that counts as a word or number."""
+"""Maximum length of a word (letters of the same case) or number (digits) in a placeholder. A key with a longer one
+counts as a secret."""
 BLANK = "***"
 
 _registered_secrets: set[str] = set()

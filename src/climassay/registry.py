@@ -47,7 +47,7 @@ class Requirement(NamedTuple):
 
 
 def requirements() -> dict[str, list[Requirement]] | None:
-    """Return climassay's requirements by extra; those that need no extra have the key ``""``.
+    """Return climassay's requirements by extra. The key ``""`` has the requirements without an extra.
 
     Returns:
         None if climassay is not an installed distribution.

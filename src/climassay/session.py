@@ -185,7 +185,7 @@ class Session:
         return self.model(name, self.options.with_defaults(defaults).fitting(name))
 
     def progress_of(self, count: int) -> Progress:
-        """Return the session's progress display, or one that shows nothing if there are only a few items."""
+        """Return the session's progress display, or a silent display if there are only a few items."""
         return self.progress if count >= MIN_ITEMS_FOR_PROGRESS else Progress()
 
     def recorded(self, model: "Generator", run: "Run") -> "RecordedModel":

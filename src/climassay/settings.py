@@ -100,7 +100,7 @@ def settings(kind: type[Any] | None = None, /, *, kw_only: bool = False, subject
 
 
 def setting_fields(kind: type) -> dict[str, FieldInfo]:
-    """Return the fields of a class of settings by name; its own fields precede those that it inherits."""
+    """Return the fields of a settings class by name, with the class's own fields before inherited fields."""
     if not hasattr(kind, "__pydantic_fields__"):  # a plain dataclass with annotations of pydantic
         return {
             name: FieldInfo.from_annotation(hint) for name, hint in get_type_hints(kind, include_extras=True).items()

@@ -33,7 +33,7 @@ _CLAIM_COLUMNS = ("claim", "statement", "text")
 MAX_PAST_CHECKS = 3
 """Maximum number of earlier checks of similar claims that accompany a check."""
 _MAX_CLAIM_CHARACTERS = 90
-"""Maximum number of characters shown of each claim in a list of checks."""
+"""Maximum number of characters that a list of checks shows of each claim."""
 
 
 def check_claim(
@@ -211,7 +211,7 @@ def check_claims(
 def claim_table(
     claims: "str | Path | Sequence[str] | factcheck.ClaimTable", columns: "ClaimColumns | None" = None
 ) -> "factcheck.ClaimTable":
-    """Return the claims of a file, of the primer, or of a sequence of texts, as a table.
+    """Return a table of the claims in a file, in the primer or in a sequence of texts.
 
     Raises:
         InputError: The file cannot be read, or a claim is empty.

@@ -59,7 +59,7 @@ _ROUND_SCALE = Scale(
     {"incorrect": "is wrong", FOLLOW_UP: "needs further questions", "correct": "is right"},
     frozenset({"correct"}),
 )
-"""Scale of Table 4, in which a request for a further round is one of the outcomes of the first round."""
+"""Scale for Table 4 of the Climinator paper, where the first round can also end with a request for another round."""
 
 
 def climinator_tables() -> dict[str, PaperTable]:
@@ -97,7 +97,7 @@ class _Debates:
 
 @dataclass(frozen=True, slots=True)
 class ClimateClaims:
-    """Files of claims with which the tables are reproduced; None for a file that the user does not have."""
+    """Files of the claims from which the tables are reproduced; None for a file that the user does not have."""
 
     feedback: Path | None
     """Claims of Climate Feedback with verdicts, for Tables 1, 3 and 4."""
@@ -428,7 +428,7 @@ class CliminatorRecipe:
 
 
 def _name_claims(table: str) -> str:
-    """Return a short name of the claims that a table uses, so that tables with the same claims share debates."""
+    """Return a short name for the claims used by a table. Tables with the same claims share debates."""
     return {"2": "Skeptical Science", "5": "contrarian report"}.get(table, "Climate Feedback")
 
 

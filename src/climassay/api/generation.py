@@ -589,7 +589,7 @@ def _parse_splits(splits: str) -> tuple[float, float, float]:
 _CARD_FILE = "README.md"
 _HUB_TASKS_FILE = "eval.yaml"
 _PROMPTS_SUFFIX = "_prompts"
-"""Suffix of the names of configurations that contain prompts; those of the dataset's questions have no suffix."""
+"""Name suffix of dataset configurations that contain prompts. Configurations that contain questions have no suffix."""
 
 
 def _prepare_card(folder: Path) -> dict[str, Any]:

@@ -84,7 +84,8 @@ class PpairsRecipe:
     statements: str
     """File of statements with their levels of confidence; empty if there is none."""
     paragraphs: str
-    """File of the reports' paragraphs, from which ClimateX's contexts are recovered; empty if there is none."""
+    """File of the reports' paragraphs, used to recover the contexts of ClimateX's statements; empty if there is no such
+    file."""
     limit: int | None
     """Maximum number of articles per data set, claims per domain, and statements per cycle."""
     seed: int
@@ -388,7 +389,7 @@ class _Part:
 _SYSTEMS: Mapping[str, str] = {"direct": "Direct-Scoring", "pairs": "PairS", "zero-shot": "PairS", "ppairs": "PPairS"}
 """Name of each method in the tables of the thesis."""
 _LEAKY_SUFFIX = " (leaky)"
-"""Suffix of the system in rows in which the probe is evaluated as in the thesis, with leakage."""
+"""Suffix of the system's name in rows where the probe is evaluated with leakage, as in the thesis."""
 
 
 def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: tuple[str, ...], item_noun: str) -> None:

@@ -89,7 +89,7 @@ HTML_REPORT_OPTION = {
 
 
 def make_rows_writer(rows: Callable[[Any], Iterable[Mapping[str, Any]]]) -> ResultWriter:
-    """Return a function that writes the ``rows`` of a result to a file, whose suffix decides the format."""
+    """Return a function that writes the ``rows`` of a result to a file. The file's suffix decides the format."""
 
     def write(result: Any, file: Path) -> None:
         write_rows(file, rows(result))
@@ -195,7 +195,7 @@ def _option_group(name: str, group: Any) -> inspect.Parameter:
 
 
 def _convert_parameter(parameter: inspect.Parameter, option: Any, module: str) -> inspect.Parameter | None:
-    """Convert a parameter of an API function to one of a command; None if a command line cannot express its type."""
+    """Convert a parameter of an API function to a command parameter; None if a command line cannot express its type."""
     if isinstance(option, type) and is_dataclass(option):
         return _option_group(parameter.name, option)
     is_required = parameter.default is inspect.Parameter.empty

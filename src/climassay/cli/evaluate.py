@@ -151,7 +151,7 @@ FORMATS_BY_SUFFIX: "dict[str, Form]" = {
     ".html": "html",
     ".md": "markdown",
 }
-"""Format of tables by the suffix of the output file; workbooks contain the same table as CSV files."""
+"""Format of tables by suffix of the output file. Workbooks contain the same table as CSV files."""
 PublishedOption = Annotated[
     list[str] | None,
     Parameter(

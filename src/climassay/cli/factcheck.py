@@ -368,14 +368,14 @@ def _print_estimate(estimate: "DebateEstimate") -> None:
 
 
 class _DebatePrinter:
-    """Printer of past checks of similar claims, and of the steps of a debate while it is running."""
+    """Printer of a debate: first the past checks of similar claims, then each step as it happens."""
 
     def __init__(self) -> None:
         self._console = stdout_console()
         self._participants = ""
 
     def start(self, debate_setup: "DebateSetup", past_checks: "Sequence[PastCheck]") -> None:
-        """Print past checks of the same claim or similar ones; remember the participants for the first event."""
+        """Print past checks of the same claim and of similar claims. Store the participants until the first event."""
         from rich.text import Text
 
         names = ", ".join(profile.name for profile in debate_setup.profiles)

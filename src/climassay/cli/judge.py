@@ -129,11 +129,11 @@ class QualityOptions:
     quality: str | None = None
     """Your own quality, described in one sentence."""
     noun: str = "summary"
-    """Noun for the texts in prompts, for --kind text."""
+    """Word for the texts in the prompts, e.g. "summary"; only with --kind text."""
     source: str = "article"
-    """Noun for the source of the texts in prompts, for --kind text."""
+    """Word for a text's source in the prompts, e.g. "article"; only with --kind text."""
     wording: tuple[int, ...] = ()
-    """Number of a wording of the prompts, 1 to 3; repeat for several."""
+    """Prompt wording to use, 1 to 3; repeat for several."""
 
     @property
     def is_set(self) -> bool:

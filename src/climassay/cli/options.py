@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def bounded(low: float, high: float | None = None, **options: Any) -> Parameter:
-    """Return the ``Parameter`` of an option whose number has inclusive bounds, which the help shows."""
+    """Return the ``Parameter`` of a numeric option with inclusive bounds. The bounds appear in the help."""
     return _bounded_parameter({"ge": low} if high is None else {"ge": low, "le": high}, **options)
 
 
@@ -101,7 +101,7 @@ def _option_type(field_type: Any) -> Any:
 
 
 def _make_converter(option_type: Any) -> Callable[[Any, Sequence[Token]], Any]:
-    """Return a converter to a type; it refuses "none", because None means that the option was not given."""
+    """Return a converter to a type. The converter refuses "none", because None means that the option was not given."""
     return lambda _, tokens: convert(option_type, tokens)
 
 
@@ -234,7 +234,7 @@ class RayOptions:
     ray: str | None = None
     """Run models in workers of a Ray cluster: HOST:PORT of its head, auto, or local for workers on this machine."""
     ray_workers: Annotated[int | None, POSITIVE] = None
-    """Number of processes that hold the model; by default one per GPU, or one per CPU without a GPU."""
+    """Number of processes that hold the model; default: one per GPU, or one per CPU without a GPU."""
     ray_gpus_per_worker: Annotated[float | None, NON_NEGATIVE] = None
     """GPUs per worker, or a fraction of one; by default 1 if the cluster has GPUs."""
 

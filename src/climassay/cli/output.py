@@ -21,7 +21,7 @@ REDIRECTED_WIDTH = 160
 
 
 def stdout_console() -> "Console":
-    """Return the console that prints results to stdout; it wraps lines only if stdout is a terminal."""
+    """Return the console that prints results to stdout. Lines are wrapped only if stdout is a terminal."""
     from climassay.terminal import TerminalConsole
 
     is_redirected = not sys.stdout.isatty()
@@ -37,14 +37,17 @@ def stderr_console() -> "Console":
 
 
 def progress_bars(as_json: bool) -> "Progress":
-    """Return a display of progress bars on stderr, or one that shows nothing if ``as_json`` is true."""
+    """Return a display of progress bars on stderr, or a silent display if ``as_json`` is true."""
     from climassay.progress import Bars, Progress
 
     return Progress() if as_json else Bars(stderr_console())
 
 
 def print_json(data: Any) -> None:
-    """Print data as one JSON document on stdout; dataclasses, paths and numpy numbers are converted, NaN to null."""
+    """Print data as one JSON document on stdout.
+
+    Dataclasses, paths and numpy numbers are converted; NaN becomes null.
+    """
     from climassay.terminal import visible_json
 
     sys.stdout.write(visible_json(json_text(data)) + "\n")

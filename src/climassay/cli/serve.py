@@ -100,8 +100,8 @@ def serve_pages(
     Args:
         workspace: Workspace to serve.
         settings: Settings of the server.
-        on_ready: Function that is called when the server is ready, with its state and a link by which the first admin
-            can sign in (None if a user has a password).
+        on_ready: Callback for when the server is ready. It receives the server's state and a link with which the first
+            admin can sign in (None if a user has a password).
         on_start: Function that is called with a sentence about the start: that it waits for another server of the
             workspace to stop, or that it starts.
 

@@ -31,7 +31,7 @@ class TuningOptions:
     model: Annotated[str, Parameter(alias="-m")] = "local:smollm2"
     """local:smollm2 or local:FOLDER_OR_HUB_ID."""
     preset: str | None = None
-    """Preset of settings, see climassay tune presets; by default the one for the model and the task."""
+    """Preset of settings, see climassay tune presets; default: the preset for the model and task."""
     device: str | None = None
     """Device: cpu, cuda, cuda:1 or mps."""
     seed: Annotated[int, NON_NEGATIVE] = 0

@@ -29,7 +29,8 @@ class SentenceChange:
     old: tuple[Statement, ...]
     new: tuple[Statement, ...]
     similarity: float | None = None
-    """Dice coefficient of the two sentences' words, 1 if the words are the same; None if one side is empty."""
+    """Dice coefficient of the words of the two sentences, from 0 to 1 (same words); None if there is only one
+    sentence."""
 
     @property
     def status(self) -> Status:
@@ -91,7 +92,10 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
 
 
 def _group_by_sentence(statements: Iterable[Statement]) -> list[tuple[Statement, ...]]:
-    """Group statements by sentence, in their order; parts of one sentence with different texts form separate groups."""
+    """Group statements by sentence, keeping their order.
+
+    Parts of a sentence that have different texts form separate groups.
+    """
     groups: dict[tuple[str, str], list[Statement]] = defaultdict(list)
     for statement in statements:
         groups[statement.sentence_id, statement.text].append(statement)

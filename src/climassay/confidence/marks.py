@@ -109,11 +109,13 @@ class TagMark:
     bracket: tuple[int, int] | None = None
     """Start and end of the brackets around the words, which may contain further terms; None in running text."""
     attributive: bool = False
-    """Whether the level is hyphenated before a noun, as in "low-confidence processes"; it then rates no statement."""
+    """Whether the level is hyphenated before a noun, as in "low-confidence processes". Such a level rates no
+    statement."""
     scope: str = ""
     """Other words in the brackets, for example "NES" or "depending on region"."""
     subject: tuple[int, int] | None = None
-    """Span of the words that a predicate rates ("more hail" in "confidence in more hail is low"); None otherwise."""
+    """Span of the words that a predicate rates ("more hail" in "confidence in more hail is low"); None if there is no
+    predicate."""
 
     @property
     def tag(self) -> Tag | None:
@@ -349,7 +351,8 @@ _PREDICATE_OF_CLAUSE = re.compile(
     r"(?=\s*(?:[.,;(]|$))",
     re.IGNORECASE,
 )
-"""Predicate that rates a clause, as in "confidence that seas rise is high"; the level ends the predicate's clause."""
+"""Pattern of a predicate that rates a clause, as in "confidence that seas rise is high". The predicate's clause ends
+with the level."""
 _CONFIDENT_PREDICATE = re.compile(
     r"\b(?:we|(?:the\s+)?authors|the\s+IPCC|AR\d|(?:the|this)\s+(?:assessment|report|chapter|panel))\s+(?:are|is|were|was|remains?)\s+"
     r"(?:(?:now|also|still|therefore)\s+)?highly\s+confident\b(?=\s+(?:that|in|of|about)\b)",

@@ -201,7 +201,7 @@ class FoundTopics(Result):
         return {"file": self.file, **results, "unused_names": [name.name for name in self.named.unused]}
 
     def tables(self) -> list[Table]:
-        """Return a table of the topics' words, and a table of the number of statements by topic and report."""
+        """Return a table of the topics' words, and a table of statement counts by topic and report."""
         from climassay.confidence.topics import report_table, topic_table
 
         return [topic_table(self.named.model), report_table(self.named.model, self.statements)]

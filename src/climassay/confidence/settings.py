@@ -27,8 +27,8 @@ class ExtractOptions:
     ranges: RangeEnd = "upper"
     """Level of a range such as "medium to high confidence": its upper or lower end."""
     paragraph_tags: ParagraphTags = "found"
-    """Apply a level after a paragraph's last full stop to the whole paragraph: always, never, or (found) only if the
-    document has hardly any levels after other full stops."""
+    """Apply a level after a paragraph's last full stop to the whole paragraph: always, never, or found (only if levels
+    hardly ever follow other full stops in the document)."""
     report: str | None = None
     """Name of the report, for example "AR5 WG2"; by default as identified from each document."""
     cycle: str | None = None
@@ -46,10 +46,9 @@ class TopicSettings:
     min_cluster_size: Annotated[int, Field(ge=2)] = 10
     """Minimum number of statements in a cluster, before clusters are merged into topics."""
     outliers: OutlierRule = "assign"
-    """Treatment of statements outside every cluster: assign them to the nearest topic, or leave them without one."""
+    """Treatment of statements outside all clusters: assign to the nearest topic, or leave without a topic."""
     reduction: Reduction = "embeddings"
-    """Similarity by which clusters are merged: cosine similarity of their mean vectors, or of the weights of their
-    words (c-TF-IDF)."""
+    """Similarity by which clusters are merged: cosine of their mean vectors, or of their word weights (c-TF-IDF)."""
     neighbours: int = 15
     components: int = 5
     """Number of dimensions to which vectors are reduced for clustering."""

@@ -18,11 +18,11 @@ from climassay.reporting.results import write_rows
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence with one of its levels of confidence; a sentence with several levels results in several statements."""
+    """Sentence with one level of confidence. A sentence with several levels results in several statements."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=False)
     id: str
-    """Stable id: the same document and settings give the same ids."""
+    """Stable id, which depends only on the document and the settings."""
     text: str
     """Text without tags, references, section numbers and footnote numbers; acronyms are expanded if the options say
     so."""
@@ -48,7 +48,8 @@ class Statement:
     """Whether the level was stated after a paragraph's last full stop, for all sentences without a level of their
     own."""
     label: str | None = None
-    """Number of the paragraph in the report, or of the nearest numbered paragraph above it, for example ``A.1.3``."""
+    """Paragraph number in the report, for example ``A.1.3``. For an unnumbered paragraph, the number of the nearest
+    numbered paragraph above."""
     references: tuple[str, ...] = ()
     """References of the paragraph in curly brackets, for example ``3.2.1`` and ``Figure SPM.1``."""
     page: int | None = None
@@ -69,11 +70,11 @@ class Statement:
     working_group: str | None = None
     """``WG1``, ``WG2``, ``WG3``, ``SYR`` or a special report (``SR15`` ...); None if unknown."""
     duplicate_of: str | None = None
-    """Id of an earlier statement with the same words and level; only that one is counted."""
+    """Id of an earlier statement with the same words and level. Only the earlier statement is counted."""
 
     @property
     def sentence_id(self) -> str:
-        """Common prefix of the ids of all statements of one sentence."""
+        """Id of the sentence: the common prefix of the ids of its statements."""
         return self.id.rsplit(".", 1)[0]
 
     @property

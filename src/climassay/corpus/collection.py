@@ -225,7 +225,7 @@ class Collection:
 
     @property
     def version(self) -> int:
-        """Version number of the stored data; it increases whenever any process changes them."""
+        """Version number of the stored data. Every change by any process increases it."""
         return int(self._table.version)
 
     @property

@@ -98,7 +98,7 @@ class PendingPassage:
 
     passage: Passage
     document_passages: int
-    """Number of passages of the whole document, which is complete if the table contains that many."""
+    """Number of passages of the whole document. The document is complete if the table contains that many."""
 
 
 def to_table(pending: Sequence[PendingPassage], vectors: NDArray[np.float32], schema: pa.Schema) -> pa.Table:
@@ -257,7 +257,8 @@ _PRIMARY_KEY = b"lance-schema:unenforced-primary-key:position"
 Location = Workspace | Path | str
 """Workspace, folder, or LanceDB address such as ``s3://bucket/collections``."""
 TEXT_INDEX, HEADING_INDEX = "text_idx", "headings_idx"
-"""Names that LanceDB gives to the indexes of the columns ``text`` and ``headings``, which are updated together."""
+"""Names that LanceDB gives to the indexes of the columns ``text`` and ``headings``. Both indexes are updated
+together."""
 MAX_UNINDEXED = 512
 """Maximum number of passages that may remain unindexed until the next search; larger additions are indexed at once."""
 MAX_UNINDEXED_SHARE = 0.05
@@ -327,7 +328,7 @@ class CollectionStore:
     folder: Path | None
     """Local folder of the tables; None for an object store."""
     originals: Path | None = None
-    """Local folder of original files; a workspace has one even if its collections are in an object store."""
+    """Local folder of original files. A workspace has this folder even if its collections are in an object store."""
 
     @classmethod
     def at(cls, location: Location) -> "CollectionStore":

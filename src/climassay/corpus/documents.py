@@ -64,9 +64,9 @@ class Block:
     chapter: str | None = None
     """Name or number of the chapter, if the source states it outside the headings."""
     url: str | None = None
-    """URL of this paragraph, if it has one of its own."""
+    """URL of this paragraph; None if it has no URL of its own."""
     footnote: bool = False
-    """True for a footnote in a PDF or Word file; it follows the paragraph that refers to it."""
+    """True for a footnote in a PDF or Word file. A footnote follows the paragraph that refers to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def merge_omitted_parts(groups: Iterable[Iterable[OmittedParts]]) -> tuple[Omitt
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Document read from a file: a PDF, a web page, a book, or the rows of a table that belong to one work."""
+    """Document read from a file: a PDF, a web page, a book, or the table rows of one work."""
 
     id: str
     """Hash of the content, 16 hexadecimal digits; does not depend on machine or folder."""
@@ -364,8 +364,8 @@ def _find_report(text: str) -> tuple[str, int | None] | None:
 MIN_PASSAGE_SIZE = 100
 """Minimum passage size in characters."""
 MAX_TAIL_SHARE = 0.2
-"""Minimum length of a section's last passage, as a fraction of the passage size; a shorter one joins the previous
-passage."""
+"""Minimum length of a section's last passage, as a fraction of the passage size. A shorter last passage is merged with
+the previous one."""
 MAX_STRETCH = 1.2
 """Maximum length of a merged passage, as a multiple of the passage size."""
 MIN_OVERLAP = 20
@@ -435,7 +435,7 @@ def _group_by_section(document: Document, size: int) -> Iterator[list[_SentenceP
 
 
 def _split_sentences(text: str, size: int) -> Iterator[str]:
-    """Yield the sentences of a paragraph; those longer than ``size`` are split between words."""
+    """Yield the sentences of a paragraph. Sentences longer than ``size`` are split between words."""
     for start, end in sentence_spans(text):
         sentence = text[start:end].strip()
         while len(sentence) > size:
@@ -520,7 +520,7 @@ def _build_passage(document: Document, parts: list[_SentencePart], position: int
 
 
 def count_repeated_characters(preceding: str, passage: str) -> int:
-    """Return the number of characters at the start of a passage that repeat the end of the preceding text.
+    """Return how many characters at the start of a passage repeat the end of the preceding text.
 
     The result is 0 if the overlap is shorter than :data:`MIN_OVERLAP`.
     """

@@ -77,7 +77,7 @@ class GoldText:
 
 
 def locate_gold_texts(golds: Sequence[GoldText], texts: Iterable[Sequence[str]]) -> list[bool]:
-    """Return, for each gold text, whether one of its excerpts of eight words occurs in any of the texts.
+    """Return whether any excerpt of eight words from each gold text occurs in any of the texts.
 
     Args:
         golds: Gold texts.

@@ -162,7 +162,10 @@ def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
 def documents_table(
     name: str, settings: CollectionSettings, documents: Sequence[StoredDocument], n_originals: int, n_bytes: int
 ) -> Table:
-    """Return a table with one row per document; for interrupted additions, it shows how many passages are stored."""
+    """Return a table with one row per document.
+
+    For interrupted additions, the row shows how many passages are stored.
+    """
     titles = distinct_titles(documents)
     rows = [
         [

@@ -33,9 +33,8 @@ SEARCH_MODES: tuple[SearchMode, ...] = get_args(SearchMode)
 RRF_CONSTANT = 60
 """Constant k of reciprocal rank fusion, as in Cormack et al. (2009)."""
 CANDIDATES = 50
-"""Minimum number of candidates from each of the two rankings to be fused; twice the number of hits is used if it is
-larger.
-"""
+"""Minimum number of candidates from each of the two rankings to be fused. Twice the number of hits is used if that is
+larger."""
 MEMORY_BUDGET = 1 << 30
 """Maximum size of the vectors that a searcher keeps in memory, in bytes."""
 MAX_CACHED_PASSAGES = 4096
@@ -451,7 +450,7 @@ def _compute_rounded_cosines(vectors: NDArray[np.float32], query: NDArray[np.flo
 def _find_rows_near_top(
     matrix: NDArray[np.float32], query: NDArray[np.float32], depth: int, allowed_rows: NDArray[np.intp] | None
 ) -> NDArray[np.intp]:
-    """Return the indices of the rows with the ``depth`` highest cosines, and of rows within rounding error of these.
+    """Return the indices of the rows with the ``depth`` highest cosines, including ties within rounding error.
 
     ``allowed_rows`` contains the indices of the rows to search; None searches all.
     """

@@ -28,8 +28,8 @@ class ClusterOptions:
     """Address of a Ray cluster, and the number and size of its workers."""
 
     address: str = LOCAL
-    """Address of a cluster's head (``HOST:PORT``), ``auto`` for the cluster of this machine, or ``local`` to start a
-    cluster on this machine for the command."""
+    """Address of a cluster's head (``HOST:PORT``); ``auto``: the cluster of this machine; ``local``: a cluster started
+    on this machine for the command."""
     workers: int | None = None
     """Number of worker processes, each with its own model; by default one per GPU, or one per CPU without GPUs."""
     gpus_per_worker: float | None = None

@@ -51,7 +51,7 @@ class WorkerScheduler:
             self._expect(worker)
 
     async def do(self, spec: LoadSpec, job: RemoteCall) -> JobResult:
-        """Run a job on a free worker; if it fails, run it on another one, up to ``ATTEMPTS`` times in all.
+        """Run a job on a free worker. If the job fails, run it on another worker, up to ``ATTEMPTS`` times in all.
 
         If all attempts fail, :attr:`JobResult.lost` of the result states the reason.
 
@@ -130,7 +130,8 @@ def _sentence(error: BaseException) -> str:
 
 
 _WAKE_SECONDS = 0.5
-"""Maximum seconds of one wait for a result, because a Ctrl-C just before a wait does not interrupt it."""
+"""Maximum duration of one wait for a result, in seconds. A wait must end, because a Ctrl-C just before it does not
+interrupt it."""
 _CLOSE_SECONDS = 10.0
 _ADAPTER_MARK = "+adapter="
 
@@ -144,7 +145,8 @@ class Windows:
     first: int = 64
     """Maximum number of jobs in the first batch, which go directly to the workers."""
     later: int = 512
-    """Maximum number of jobs in a later batch, whose requests and answers are in the cluster at the same time."""
+    """Maximum number of jobs in each batch after the first. The requests and answers of a batch are in the cluster at
+    the same time."""
     min_streamed: int = 128
     """Minimum number of jobs for which a Ray Data dataset is created."""
 
@@ -371,7 +373,7 @@ class JobRelay:
 def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
     """Run jobs through a Ray Data pipeline; yield the index and result of each, in order of completion.
 
-    Each job is a block of the dataset. Ray Data starts no further jobs until finished results are consumed, spills
+    Each job is a block of the dataset. Ray Data starts no further jobs until finished results are consumed. It spills
     results to disk if the object store is full, and repeats running jobs if the relay is lost.
     """
     import logging

@@ -114,7 +114,7 @@ def experiment_means(experiment: Experiment, setting: str = "default", benchmark
 
 @dataclass(frozen=True, slots=True)
 class RankAgreement:
-    """Agreement of two benchmarks in ranking the same models by one metric."""
+    """Agreement between two benchmarks in how they rank the same models by one metric."""
 
     metric: str
     models: tuple[str, ...]
@@ -129,7 +129,7 @@ class RankAgreement:
     None for more than eight models.
     """
     over_questions: Interval | None
-    """95% interval of Spearman's correlation if the questions of both benchmarks are resampled; None if only means are
+    """95% interval of Spearman's correlation from resampling the questions of both benchmarks; None if only means are
     known."""
 
 
@@ -244,14 +244,14 @@ class SelfPreference:
     value: float
     """Mean score of the generator, the model that wrote the questions."""
     expected: float
-    """Mean score predicted for the generator by the regression of the metric on the anchor over the other models."""
+    """Predicted mean score of the generator, from a regression of the metric on the anchor over all other models."""
     studentised: float
     """Excess divided by its standard error: a t statistic with ``models - 3`` degrees of freedom."""
     p_value: float
     """One-sided p-value of the excess."""
     excess_rank: int
-    """Rank of the generator's excess among the excesses of all models, each predicted from the others; 1 is the
-    largest."""
+    """Rank of the generator's excess among those of all models; 1 is the largest. Each model's excess is computed from
+    a regression over the other models."""
     rank: int
     """Rank of the generator by the metric; 1 is the best, and models with equal scores share the better rank."""
     anchor_rank: int
@@ -348,7 +348,7 @@ def _compute_self_preference(
 def _compute_residual(
     x: NDArray[np.float64], y: NDArray[np.float64], index: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the residual of one point from the regression line of the others, and its standard error, each [...]."""
+    """Return the residual of a point from a line fitted to all other points, and its standard error, each [...]."""
     other_x, other_y = np.delete(x, index, axis=-1), np.delete(y, index, axis=-1)
     mean_x, mean_y = other_x.mean(axis=-1, keepdims=True), other_y.mean(axis=-1, keepdims=True)
     sum_of_squares = ((other_x - mean_x) ** 2).sum(axis=-1, keepdims=True)

@@ -25,10 +25,10 @@ from climassay.statistics import proportion
 MIN_SHARED_WORDS = 8
 """Default minimum number of consecutive words that a contaminated question shares with a text."""
 MIN_RUN = 4
-"""Minimum number of words of a run, that is, of consecutive words that a question shares with a text. Shorter runs
-occur in almost any two texts of a field."""
+"""Minimum length, in words, of a run: a sequence of consecutive words in both a question and a text. Almost any two
+texts of a field share shorter runs."""
 LONG_RUN = 13
-"""Second minimum number of words of a run for which tables give the number of contaminated questions."""
+"""Minimum length of a long run. Tables also give the number of questions that share a long run with a text."""
 _WORD = re.compile(r"[^\W_]+")
 _GAP = re.compile(r"<mask>", re.IGNORECASE)
 
@@ -61,7 +61,7 @@ class QuestionOverlap:
 
     question: Question
     words: int
-    """Number of words of the question's longest part, and thus the maximum length of a shared run."""
+    """Length, in words, of the question's longest part. A shared run cannot be longer."""
     run: SharedRun | None
     """Longest shared run; None if no shared run has :data:`MIN_RUN` words."""
     covered: float
@@ -110,8 +110,8 @@ def contamination(
 ) -> ContaminationReport:
     """Find the questions that share runs of consecutive words with texts.
 
-    The words compared are those of the filled statement of a cloze question, and those of the stem and the options or
-    answer of other questions. The texts are iterated over once, so that a large collection need not fit into memory.
+    For a cloze question, the words of the filled statement are compared; for other questions, those of the stem and of
+    the options or the answer. The texts are iterated over once, so that a large collection need not fit into memory.
 
     Args:
         questions: Test questions.
@@ -144,7 +144,7 @@ def contamination(
 def prompt_contamination(
     questions: Sequence[Question], prepared: Mapping[str, Prepared], learned: Sequence[str] | None = ()
 ) -> tuple[str, int | None]:
-    """Describe the texts that a model had seen or was shown, and count the questions that they contaminate.
+    """Describe the texts that a model saw in training or in prompts, and count the questions that they contaminate.
 
     If passages are retrieved from the books of the questions, some overlap is intended; otherwise it is a leak.
 
@@ -252,7 +252,7 @@ def _iterate_windows(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[Table]:
-    """Return a table of contaminated questions by task and level, and one of the ``worst`` contaminated questions."""
+    """Return a table of contamination by task and level, and a table of the ``worst`` contaminated questions."""
     lengths = tuple(dict.fromkeys((report.n, LONG_RUN))) if report.n < LONG_RUN else (report.n,)
     groups: dict[tuple[str, str], list[QuestionOverlap]] = {}
     levels = [None, *LEVELS]

@@ -64,14 +64,14 @@ class MetricSpec:
     """Metrics of an experiment, and the models that compute them."""
 
     names: Annotated[tuple[str, ...], Field(examples=[("accuracy", "bert_score", "exact_match")])] = ()
-    """Names of the metrics to compute and compare; by default all are computed, and one or two per task compared."""
+    """Names of the metrics to compute and compare. Default: all are computed, one or two per task compared."""
     encoder: str = "local:minilm"
     """Encoder of phrase similarity, BERTScore and the relevance of facts."""
     bert_model: Annotated[str, Field(examples=["roberta-large"])] = ""
     """Hub id or folder of the model of BERTScore; by default the encoder. The paper uses roberta-large."""
     entailment: Annotated[str, Field(examples=["supports:openai:NAME"])] = ""
-    """Scorer of factual accuracy and facts: prompted:MODEL, supports:MODEL or nli:MODEL; without one, these metrics
-    are left out."""
+    """Scorer of factual accuracy and facts: prompted:MODEL, supports:MODEL or nli:MODEL. Without a scorer, these
+    metrics are left out."""
     facts: bool = True
     """Whether answers are also compared with their references statement by statement."""
     window: int = 4
@@ -123,8 +123,8 @@ class InspectSpec:
     epochs: Annotated[int | None, Field(ge=1, examples=[3])] = None
     """Number of times that each sample is run; by default each task decides."""
     grader: Annotated[ModelSpec | None, Field(examples=["openai:NAME"])] = None
-    """Model that grades answers if a task needs grading: its name, or the label of a model in this file; by default the
-    evaluated model itself."""
+    """Model that grades answers if a task needs it: a name, or the label of a model in this file. Default: the
+    evaluated model."""
     max_tokens: Annotated[int | None, Field(ge=1, examples=[512])] = None
     """Maximum number of tokens of an answer, for tasks that set no maximum."""
     log_dir: Annotated[str, Field(examples=["logs"])] = ""

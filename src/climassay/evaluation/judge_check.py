@@ -51,7 +51,7 @@ MIN_ALPHA = 0.667
 MIN_REPETITION = 0.8
 """Minimum Krippendorff's alpha between two ratings of the same answer by the judge."""
 MIN_CONSISTENCY = 0.8
-"""Minimum proportion of pairs for which the judge prefers the same answer in both orders."""
+"""Minimum proportion of pairs in which the judge prefers the same answer in both orders."""
 MAX_GAIN = 0.25
 """Maximum mean gain in rating, on the scale from 1 to 5, of answers made longer or more confident."""
 RESAMPLES = 500
@@ -65,7 +65,7 @@ class RatedAnswer(NamedTuple):
 
     answer: LongAnswer
     group: str
-    """Name of the answer's group, such as its question; only answers of the same group are compared."""
+    """Name of the answer's group, such as its question. Only answers in the same group are compared."""
     ratings: Mapping[str, tuple[float, ...]]
     """Ratings from 1 to 5 by dimension, one per rater; empty if nobody rated the answer."""
     verdicts: Mapping[int, tuple[CriterionVerdict, ...]] = {}
@@ -515,7 +515,7 @@ def alpha_estimate(
 def _correlate_ranks(
     human_ratings: Sequence[float | None], judge: Sequence[float | None], groups: Sequence[str], seed: int
 ) -> ResampledEstimate | None:
-    """Return the mean rank correlation within groups; it is 0 in a group in which the judge's ratings are constant."""
+    """Return the mean rank correlation within groups. A group with constant ratings from the judge counts as 0."""
     pairs_by_group: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for group, rating, judge_rating in zip(groups, human_ratings, judge, strict=True):
         if rating is not None and judge_rating is not None:
@@ -554,7 +554,7 @@ def _derive_preferences(items: Sequence[RatedAnswer]) -> list[PreferredAnswer]:
 def _test_comparisons(
     preferences: Sequence[PreferredAnswer], judge: Generator, max_pairs: int, seed: int
 ) -> tuple[list[JudgeTest], int]:
-    """Have the judge compare pairs in both orders; return tests of its preferences, and the number of failures."""
+    """Have the judge compare pairs in both orders, and return tests of its preferences and the number of failures."""
     indices = sorted(np.random.default_rng(seed).permutation(len(preferences))[:max_pairs].tolist())
     pairs = [preferences[index] for index in indices]
     items = [

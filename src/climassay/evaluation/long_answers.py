@@ -31,15 +31,15 @@ from climassay.statistics import Estimate, Interval, percentile_interval, propor
 
 Better = Literal["first", "second", "tie"]
 Comparer = Callable[[Sequence[tuple[str, str, str, str]]], Sequence[tuple[Better, str] | JudgeFailure]]
-"""Function that compares answers, given as (question, audience, first answer, second answer). It returns the better
-answer and the reason, or a failure, for each pair."""
+"""Function that compares pairs of answers, each given as (question, audience, first answer, second answer). For each
+pair, it returns the better answer and the reason, or a failure."""
 SIGNS: Mapping[Better, int] = {"first": 1, "second": -1, "tie": 0}
 RESAMPLES = 300
 _INVERSE_PENALTY = 100.0
 """Inverse of the L2 penalty; the penalty is weak, and only keeps the strength of an undefeated contestant finite."""
 _MAX_TOKENS = 300
 _MAX_WORDS = 350
-"""Maximum number of words of each answer in the prompt of a very small judge."""
+"""Maximum length, in words, of each answer in the prompt of a very small judge."""
 _SCHEMA = object_schema(
     {"reason": {"type": "string", "maxLength": 800}, "better": {"type": "string", "enum": list(get_args(Better))}}
 )
@@ -90,7 +90,7 @@ def _parse_preference(data: Mapping[str, Any]) -> tuple[Better, str]:
 def compare_answers(
     questions: Mapping[str, Question], outcomes: Mapping[Cell, Sequence[Outcome]], compare: Comparer, judge: str = ""
 ) -> list[Preference]:
-    """Compare the long answers of every two models or settings, in both orders, by a single call of ``compare``.
+    """Compare the long answers of every two models or settings in both orders. ``compare`` is called only once.
 
     Args:
         questions: Questions by id.
@@ -141,7 +141,7 @@ class Contestant:
 
     cell: Cell
     win_rate: Estimate
-    """Proportion of comparisons won, over all questions and both orders; a tie counts as half a win."""
+    """Proportion of comparisons won, over all questions and both orders. A tie counts as half a win."""
     strength: float
     """Strength in Davidson's model, in nats; the mean over all contestants is 0."""
     interval: Interval

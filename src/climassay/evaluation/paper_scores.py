@@ -119,8 +119,8 @@ def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) ->
 def has_published_questions(dataset: Dataset, questions: Sequence[Question], files: Collection[str] = ()) -> bool:
     """Return whether the questions of a benchmark are those of the paper.
 
-    This is so if all files belong to the dataset on the hub, or if the numbers of questions of each kind and level are
-    those of the complete dataset.
+    This is the case if all files belong to the dataset on the hub, or if each kind and level has as many questions as
+    in the complete dataset.
 
     Args:
         dataset: ``gold`` or ``silver``.

@@ -29,8 +29,7 @@ class Assumptions:
     mean: float | None
     """Accuracy of the first system; None unless the metric is binary."""
     discordance: float | None
-    """Proportion of questions that exactly one of the two systems answers correctly; None unless the metric is
-    binary."""
+    """Proportion of questions that exactly one of two systems answers correctly; None if the metric is not binary."""
     deviation: float | None
     """Standard deviation of a system's scores over questions; None for binary metrics."""
     paired_deviation: float | None

@@ -13,7 +13,7 @@ from climassay.statistics import Estimate, proportion
 
 @dataclass(frozen=True, slots=True)
 class PositionRow:
-    """Position bias of a model: the distribution of its choices over positions, with the options in several orders."""
+    """Position bias of a model: the distribution of its choices over positions, over several orders of the options."""
 
     model: str
     setting: str
@@ -26,7 +26,8 @@ class PositionRow:
     recall_spread: float
     """Standard deviation of ``right`` over positions; 0 without position bias (RStd of Zheng et al. 2024)."""
     p_value: float | None
-    """P-value of a chi-squared test of the hypothesis that choices have the positions' distribution of correct options.
+    """P-value of a chi-squared test of the hypothesis that choices are distributed over positions like the correct
+    options.
 
     None with fewer orders than options, because the positions of correct options are then random too: the test would
     find a bias in every fifth model that guesses.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from climassay.grounding import CollectionGroup
 
 RecordModel = Callable[[Generator], Generator]
-"""Function that wraps a model so that its answers are stored in the records and reused."""
+"""Function that wraps a model, so that answers are stored in the records and reused."""
 CheckAnswer = Callable[[str, Prepared], tuple[CheckedSentence, ...]]
 """Function that checks an answer against collections, given its text and the passages of its prompt."""
 OnTraining = Callable[[str, int, int, float], None]
@@ -40,7 +40,7 @@ class ExperimentCallbacks:
     """Callbacks that report the progress of an experiment."""
 
     on_cell: Callable[[Cell, str], None] = lambda _cell, _stage: None
-    """Function called with a cell (a model in one setting on one task) and the stage that begins: ``asked`` or
+    """Callback that receives a cell (a model in a setting on a task) and the stage that begins: ``asked`` or
     ``scored``."""
     on_answer: Callable[[int], None] = lambda _count: None
     """Function called with the number of new answers, including answers found in the records."""
@@ -80,7 +80,7 @@ class EvaluationResources:
     """Function that loads a model, with the adapter in the given folder unless the folder is None."""
     sources: Sources
     adapter: Callable[[ModelSpec, SettingSpec], Adapter | None] = lambda _model, _setting: None
-    """Function that finds or trains the adapter of a model for a setting; it returns None if the setting has none."""
+    """Function that finds or trains a model's adapter for a setting. It returns None if the setting has no adapter."""
     scorer: Callable[[RecordModel], Scorer] = lambda _record_model: Scorer()
     """Factory of the scorer of generated answers; its argument is a function that wraps each model the scorer uses."""
     checker: Callable[[Scorer], CheckAnswer | None] = lambda _scorer: None
@@ -88,8 +88,8 @@ class EvaluationResources:
     harnesses: Mapping[str, Harness] = field(default_factory=dict)
     """Functions that run other frameworks' tasks, by key of :data:`climassay.evaluation.runner.HARNESSES`."""
     trained_judge: Callable[[Path], Comparer] | None = None
-    """Function that opens the file of a trained judge as a function that compares long answers; None if no judge can be
-    opened."""
+    """Function that loads a trained judge from a file and returns its function for comparing long answers; None if no
+    judge can be loaded."""
     shared_models: Sequence[Generator] = ()
     """Models that belong to the caller and stay open after the experiment."""
 

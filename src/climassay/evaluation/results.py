@@ -21,7 +21,7 @@ from climassay.records.queries import RunDetails, run_details
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Cell of an experiment: one model in one setting on one task of one benchmark."""
+    """Cell of an experiment: a combination of model, setting, task and benchmark."""
 
     benchmark: str
     model: str
@@ -35,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CellRecord:
-    """Metadata of one model in one setting on one task: its prompt and parameters, with counts of its requests."""
+    """Metadata of one model in one setting on one task: the prompt, the parameters and counts of requests."""
 
     cell: Cell
     model: str
@@ -74,7 +74,7 @@ class CellRecord:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Answer of a model to a question in one setting, with its scores; accuracy is averaged over the option orders.
+    """Answer of a model to a question in one setting, with its scores. Accuracy is averaged over the option orders.
 
     A failed answer scores 0 in every metric of its task. If a metric itself fails for an answer, :attr:`scores` lacks
     that metric, and tables count the answer as unscored.
@@ -110,7 +110,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Preference of a judge between two answers to a question that are shown in one order."""
+    """Preference of a judge between two answers to a question, shown in one of the two orders."""
 
     first: Cell
     second: Cell
@@ -141,13 +141,14 @@ class TaskGroup:
     """Group of benchmarks whose scores are averaged, as lm-evaluation-harness averages the tasks of a group."""
 
     members: tuple[str, ...]
-    """Names of the benchmarks; those without the metric are left out of the mean."""
+    """Names of the benchmarks. Benchmarks without the metric are left out of the mean."""
     metric: str = ""
-    """Name of the metric without its filter; empty for every metric in which all members have scores."""
+    """Name of the metric, without a filter. If empty, the group averages every metric for which all its benchmarks have
+    scores."""
     filters: tuple[str, ...] | None = None
     """Names of the metric's filters; None for all filters."""
     by_size: bool = False
-    """Whether all questions have the same weight; otherwise all benchmarks have the same weight."""
+    """Whether benchmarks are weighted by their numbers of questions instead of equally."""
 
     def includes(self, score: str) -> bool:
         """Return whether the group averages a score; its name has the form ``metric,filter``."""
@@ -176,7 +177,7 @@ class Experiment:
     tally: RequestCounts = field(default_factory=RequestCounts, compare=False)
     """Counts of the requests to the evaluated models in this run; not saved."""
     metric_sources: Mapping[str, str] = field(default_factory=dict)
-    """Name of the model that computed each metric, by metric, for example of the encoder of ``bert_score``."""
+    """Names of the models that computed the metrics, by metric, for example the encoder of ``bert_score``."""
     preferences: tuple[Preference, ...] = ()
     """Preferences between long answers, with every pair in both orders."""
     constants: tuple[ConstantScore, ...] = ()

@@ -23,8 +23,8 @@ from climassay.reporting import Dot, DotPlot, Table
 from climassay.statistics import Estimate, PairedComparison, paired_tests
 
 MAX_TESTS = 60
-"""Maximum number of pairs of cells (a model in a setting) to test; if there are more, only cells with the same model or
-the same setting are tested."""
+"""Maximum number of pairs of cells to test, where a cell is a model in a setting. If there are more pairs, only cells
+that share a model or a setting are tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class RunTest:
     first: RunScore
     second: RunScore
     result: PairedComparison
-    """Difference, second minus first, with p-values of McNemar's exact test (binary metrics) or sign flips; Holm's
-    correction is over all tests of the comparison."""
+    """Difference, second minus first, with p-values of McNemar's exact test (binary metrics) or of sign flips. Holm's
+    correction covers all tests of the comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class RunComparison:
 
 
 def metrics_in(experiments: Sequence[Experiment]) -> list[str]:
-    """Return the names of the metrics in which any outcome has a score, in the order in which tables list them."""
+    """Return the names of the metrics for which any outcome has a score, in the order used by tables."""
     metric_names = dict.fromkeys(
         name for experiment in experiments for outcome in experiment.outcomes for name in outcome.scores
     )

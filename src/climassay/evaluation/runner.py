@@ -38,7 +38,7 @@ from climassay.records import RecordedModel, Records, RequestCounts, Run
 from climassay.settings import resolve_file
 
 HARNESSES = {"lm_eval": "lm-evaluation-harness", "inspect": "Inspect"}
-"""Names of the other frameworks whose tasks an experiment can run, by the field of the plan that lists the tasks."""
+"""Names of other frameworks whose tasks an experiment can run, by the field of the plan with these tasks."""
 
 
 def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:

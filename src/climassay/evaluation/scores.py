@@ -37,7 +37,7 @@ _Variant = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Mean score of a model in one setting on one task, by one metric and at one level."""
+    """Mean score of one cell (a model in a setting on a task) by one metric, at one level."""
 
     cell: Cell
     metric: str
@@ -52,7 +52,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class CellCounts:
-    """Numbers of a model's answers in one setting that failed, were not parsed or scored, or violate a constraint."""
+    """Counts of a model's answers in one setting: failed, not parsed, not scored, or violating a constraint."""
 
     cell: Cell
     n: int
@@ -186,7 +186,7 @@ def _compute_weights(group: TaskGroup, sizes: Mapping[str, int]) -> dict[str, fl
 
 
 def _select_group_scores(group: TaskGroup, scores_by_benchmark: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the names of the scores that a group averages, out of the scores that its benchmarks have."""
+    """Return the names of the scores that a group averages, given the scores of its benchmarks."""
     names = dict.fromkeys(score for scores in scores_by_benchmark.values() for score in scores)
     if not group.metric:
         return [score for score in names if all(score in scores for scores in scores_by_benchmark.values())]
@@ -444,14 +444,14 @@ def _count_answers(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
 
 
 def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[ReadingMethod, int], ...]:
-    """Count the reading methods of answers, the most frequent first; answers without one are left out."""
+    """Count the methods by which answers were read, most frequent first. Answers without a method are left out."""
     return tuple(Counter(answer.reading for answer in answers if answer.reading is not None).most_common())
 
 
 def _test_cell_pairs(
     benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], metric_names: Collection[str], seed: int
 ) -> Iterator[PairedTest]:
-    """Yield paired tests of every two settings of a model, or of every two models in a setting, on common questions."""
+    """Yield paired tests, on common questions, of every two settings of a model or of every two models in a setting."""
     groups: dict[tuple[Kind, str, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.benchmark == benchmark:
@@ -490,7 +490,7 @@ def _build_comparison(kind: type[P], result: PairedComparison, **names: Any) -> 
 
 
 def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: str) -> tuple[list[float], list[float]]:
-    """Return the scores of the questions that have a score in both sequences of outcomes, in the order of ``first``."""
+    """Return the scores of questions scored in both sequences of outcomes, in the order of ``first``."""
     second_scores = {outcome.question: score_of(outcome, metric) for outcome in second}
     pairs = [(score_of(outcome, metric), second_scores.get(outcome.question)) for outcome in first]
     complete_pairs = [
@@ -503,7 +503,7 @@ def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: s
 
 @dataclass(frozen=True, slots=True)
 class AccuracyRow:
-    """Accuracy of a model in one setting, with one scoring and at one level."""
+    """Accuracy of a model in one setting by one scoring method, at one level."""
 
     model: str
     """Label of the model; empty if the predictions have none."""
@@ -520,11 +520,12 @@ class AccuracyRow:
     chance: float
     """Expected accuracy of guessing: the mean of 1 / number of options."""
     unparsed: int
-    """Number of answers that name no option, which count as wrong."""
+    """Number of answers that name no option. These answers count as wrong."""
     failed: int
     """Number of failed requests, which count as wrong."""
     asked_again: int = 0
-    """Number of answers that named no option at first, so that the model was asked which option it had chosen."""
+    """Number of answers that named no option. For each of these, the model was then asked which option it had
+    chosen."""
     readings: tuple[tuple[ReadingMethod, int], ...] = ()
     """Reading methods, each with its number of choices, the most frequent first."""
 

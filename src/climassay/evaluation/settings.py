@@ -61,7 +61,7 @@ class TaskPrompts:
     mcq_text: Prompt
     """Template for multiple-choice questions whose options are scored by their texts and not shown."""
     which_option: Prompt
-    """Template that asks a model which of the ``options`` its earlier ``answer`` to the ``question`` chose."""
+    """Template for asking a model which of the ``options`` it chose in its earlier ``answer`` to the ``question``."""
 
     @classmethod
     def load(cls, overrides: Path | None = None) -> "TaskPrompts":
@@ -221,13 +221,12 @@ class AdapterTraining:
     validation: tuple[str, ...] = ()
     """Question files or collections for early stopping; if empty, part of the training data is held out."""
     source: tuple[str, ...] = ()
-    """Collections of the books from which the test questions were made; they must not overlap the training
-    documents."""
+    """Collections of the source books of the test questions; must not overlap the training documents."""
     validate_on: Literal["held-out", "source"] = "held-out"
-    """Data for early stopping: held-out data, or the source books of the test questions as in the paper, which is a
-    data leak and causes a warning."""
+    """Data for early stopping: held-out, or source (the source books of the test questions, as in the paper; this leaks
+    data and causes a warning)."""
     preset: str = ""
-    """Name of a preset of hyper-parameters; by default the one for the model and task, if there is one."""
+    """Name of a preset of hyper-parameters. Default: the preset for the model and task, if any."""
     settings: dict[str, object] = field(default_factory=dict)
     """Hyper-parameters that override those of the preset."""
     search: bool = False
@@ -275,7 +274,7 @@ class Sources:
 
 
 Prepare = Callable[[Sequence[Question], Generator], list[Prepared]]
-"""Function that prepares passages and examples of questions for a model, whose window and tokenizer may be used."""
+"""Function that prepares passages and examples for questions. It may use the model's context window and tokenizer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,7 +450,7 @@ def _long_context(spec: SettingSpec, sources: Sources) -> Prepare:
 
 
 def _fit_window(passages: "Sequence[Passage]", sizes: Sequence[int], center: int, max_tokens: int) -> Prepared:
-    """Return the consecutive passages around the central one that fit, with a note if some are left out."""
+    """Return the consecutive passages around the central one that fit the window, and a note on omitted ones."""
     first_index, last_index, total = center, center, sizes[center]
     if total > max_tokens:
         raise InputError(

@@ -45,7 +45,7 @@ def find_adapter(
     prompts: TaskPrompts | None = None,
     on_progress: Callable[[str, int, int, float], None] | None = None,
 ) -> Adapter | None:
-    """Return the adapter that a setting names or whose training it specifies; None if it does neither.
+    """Return the adapter of a setting, which names it or specifies its training; None if the setting has no adapter.
 
     The adapter is trained if necessary: a completed training is reused, and an interrupted one is resumed. ``{model}``
     in the name of an adapter is replaced by the model's label.

@@ -54,7 +54,7 @@ class Levels:
 
 
 def allowed_confidences(evidence: EvidenceLevel, agreement: AgreementLevel) -> tuple[Confidence, ...]:
-    """Return the levels of confidence that are consistent with a level of evidence and a level of agreement.
+    """Return the levels of confidence that a level of evidence and a level of agreement allow.
 
     Limited evidence with low agreement allows very low and low confidence; robust evidence with high agreement allows
     high and very high confidence.

@@ -21,7 +21,7 @@ VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
 MAX_CLAIM_LENGTH = 2000
 """Maximum number of characters of a claim."""
 MAX_SOURCE_LENGTH = 500
-"""Maximum number of characters of a claim's source, and of the place where it appeared."""
+"""Maximum length, in characters, of a claim's source and of the place where the claim appeared."""
 MAX_COMMENT_LENGTH = 4000
 """Maximum number of characters of a comment."""
 PAGE_SIZE = 50
@@ -58,7 +58,7 @@ class CheckSummary:
     disagree: int = 0
     undecided: int = 0
     topic: str | None = None
-    """CARDS code of the claim if it is a contrarian one (see :mod:`climassay.factcheck.fallacies`); None if unknown."""
+    """CARDS code of a contrarian claim (see :mod:`climassay.factcheck.fallacies`); None if unknown."""
     seconds: float | None = None
     """Duration of the debate; None before it has ended."""
     demonstration: bool = False
@@ -121,7 +121,7 @@ class AgreementShare:
     """Proportion of checks with which most reviewers agree, among checks without a tie; None if there are no such
     checks."""
     divided: int
-    """Number of checks with as many reviewers for the verdict as against it; they do not count in ``agreed``."""
+    """Number of checks with a tie of reviewers for and against the verdict. They do not count in ``agreed``."""
 
 
 def summary_data(about: CheckSummary) -> dict[str, Any]:

@@ -185,7 +185,7 @@ _ANY_YEAR = re.compile(r"(?<!\d)(1[89]\d{2}|20\d{2})(?!\d)")
 
 
 def subject_year(claim: Claim, *, today: datetime.date | None = None) -> int | None:
-    """Return the year to which a claim refers; evidence from before that year may be outdated.
+    """Return the year that a claim is about. Evidence from before that year may be outdated.
 
     This is the latest year named in the text. It is the year of the claim's date instead if the text
 
@@ -235,7 +235,7 @@ def parse_year(date: str | None) -> int | None:
 
 
 def dating_warning(claim: Claim, passages: Iterable[Passage], *, today: datetime.date | None = None) -> str | None:
-    """Return a warning if all dated evidence is older than the year to which the claim refers; otherwise None.
+    """Return a warning if all dated evidence is older than the year that the claim is about; otherwise None.
 
     Passages without a date are ignored. ``today`` is passed to :func:`subject_year`.
     """
@@ -332,8 +332,8 @@ class Checkability:
 
     kind: Kind
     score: float
-    """Probability of ``kind``; 1 if a rule decided. For ``checkable``, the smaller of the probabilities of being a
-    statement of fact and of being about climate, which may be below one half."""
+    """Probability of ``kind``; 1 if a rule decided. For ``checkable``, two probabilities are computed: that the claim
+    states a fact, and that it is about climate. The score is the smaller one and may be below one half."""
     reason: str
     """Reason in one sentence; empty for ``checkable``."""
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 MAX_REHEARSED = 8
 """Maximum number of claims on which a round of debate is rehearsed."""
 _SCHEMA_CALLS_PER_ROUND = 2
-"""Number of sequential model calls in a further round if verdicts are JSON answers: one for the advocates, who answer
+"""Sequential model calls per further round if verdicts are JSON answers. One is for the advocates, who answer
 concurrently, and one for the mediator."""
 _MAX_TIMED = 6
 """Maximum number of timed requests of each kind."""
@@ -44,7 +44,7 @@ class DebateEstimate(Result):
     further_rounds: int
     """Maximum number of further rounds."""
     further_sequential_calls: int | None
-    """Maximum number of sequential model calls per claim in a further round; None if verdicts are scored, because the
+    """Maximum number of sequential model calls per claim in a further round. None if verdicts are scored, because the
     number then depends on the questions."""
     prompt_tokens: int
     completion_tokens: int

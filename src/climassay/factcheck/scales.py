@@ -45,7 +45,7 @@ class Scale:
     levels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Coarser scales: class of each label, by number of classes."""
     finer: Mapping[str, str] = field(default_factory=dict)
-    """Label for each finer verdict of the same publisher; files may contain these verdicts instead of labels."""
+    """Mapping from the publisher's finer verdicts to labels. Files may contain these verdicts instead of labels."""
 
     def distance(self, first: str, second: str) -> int:
         """Return the number of steps between two labels on the scale.
@@ -122,7 +122,7 @@ class Scale:
         return sides.pop() if len(sides) == 1 else None
 
     def comparable_counts(self, texts: Iterable[str]) -> tuple[int, ...]:
-        """Return the numbers of classes in which verdicts of a file can be compared with this scale, finest first.
+        """Return the class counts at which a file's verdicts can be compared on this scale, finest first.
 
         Raises:
             InputError: A verdict belongs neither to this scale nor to one that shares two classes with it.
@@ -151,10 +151,12 @@ class Scale:
         return tuple(dict.fromkeys(self.collapse(label, count) for label in self.labels))
 
     def collapse(self, label: str, count: int | None = None) -> str:
-        """Return the class of a label among ``count`` classes; "not enough information" and classes stay unchanged.
+        """Return the class of a label if the scale is collapsed to ``count`` classes.
+
+        A class name and "not enough information" are returned unchanged.
 
         Raises:
-            InputError: It is neither a label nor a class, or the scale has no such number of classes.
+            InputError: ``label`` is not on this scale, or the scale cannot be collapsed to ``count`` classes.
         """
         if label == self.nei:
             return label

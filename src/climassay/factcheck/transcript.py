@@ -24,13 +24,13 @@ from climassay.models.contract import Usage
 
 Placement = Literal["consensus", "outlier", "exaggerated", "misleading"]
 """Position of a claim relative to scientific knowledge: the consensus view, an outlier view, an exaggerated fact, or a
-fact that is presented in a misleading way."""
+fact presented misleadingly."""
 CloseReason = Literal[
     "close verdicts", "no change", "mediator", "round limit", "one informed advocate", "not enough information"
 ]
-"""Reason for closing a debate: informed verdicts are at most one step apart, no verdict changed, the mediator was
-satisfied with differing verdicts, the maximum number of rounds was reached, only one advocate has information, or no
-advocate has."""
+"""Reason for closing a debate, in the order of the values: informed verdicts are at most one step apart; no verdict
+changed; the mediator accepted differing verdicts; the maximum number of rounds was reached; only one advocate has
+information; no advocate has information."""
 OpenReason = Literal["contrast", "uncertain"]
 """Reason for another round: informed verdicts are more than one step apart, or the mediator's confidence is low."""
 Side = Literal["for", "against"]
@@ -144,7 +144,7 @@ def merge_quotations(quotations: Iterable[Quotation]) -> tuple[Quotation, ...]:
 
 
 def cited_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quotation] = ()) -> tuple[int, ...]:
-    """Return the distinct numbers of the passages that sentences cite or quotations quote, quoted ones first."""
+    """Return the distinct numbers of the passages that are quoted or cited, quoted passages first."""
     numbers = [number for sentence in sentences for number in sentence.citations]
     return tuple(dict.fromkeys([*(quotation.passage for quotation in quotations), *numbers]))
 
@@ -368,7 +368,7 @@ class Activity:
     """``mediator`` or the name of an advocate."""
     doing: Doing
     round: int
-    """Number of the round, starting at 1; questions belong to the round that they open."""
+    """Number of the round, starting at 1. Questions belong to the round that they open."""
 
 
 Event = tuple[Subclaim, ...] | Retrieval | Activity | AdvocateOpinion | FollowUp | MediatorDecision | Verdict
@@ -419,7 +419,7 @@ def from_data(data: Any) -> Transcript:
 
 
 def _passage_references(transcript: Transcript) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield pairs of the description of a text that cites passages and the numbers of these passages."""
+    """Yield (description, passage numbers) for each text that cites passages."""
     verdict = transcript.verdict
     yield "verdict", cited_numbers(verdict.explanation, verdict.quotations)
     for debate_round in transcript.rounds:

@@ -410,7 +410,7 @@ class ScreenedDrafts(Result):
     """One sentence for each row of the file that was skipped."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers of drafts, of failures, and of drafts that each check rejected."""
+        """Return the number of drafts, the number of failures, and the number of drafts rejected by each check."""
         written_drafts = [draft for draft in self.drafts if draft.error is None]
         return {
             "file": self.file,

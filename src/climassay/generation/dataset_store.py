@@ -72,7 +72,7 @@ class StoredDraft:
     book: str
     """Document id of the main passage."""
     number: int
-    """Index of the seed passage in the order in which the book's passages are used for the draft's kind and level."""
+    """Index of the seed passage among the book's passages, in the order of their use for this kind and level."""
 
     @property
     def stream(self) -> Stream:
@@ -106,7 +106,7 @@ class DatasetStore:
         self._database.create_tables(metadata)
 
     def begin(self, name: str, recipe: Mapping[str, Any]) -> None:
-        """Create a dataset, or continue one that was begun with the same recipe.
+        """Create a dataset, or continue an existing one with the same recipe.
 
         Raises:
             InputError: The dataset was begun with another recipe.
@@ -139,7 +139,10 @@ class DatasetStore:
         return result
 
     def save(self, name: str, stored_drafts: Sequence[StoredDraft]) -> None:
-        """Append drafts to a dataset in one transaction; a draft with the id of a stored one replaces it in place."""
+        """Append drafts to a dataset in one transaction.
+
+        A draft whose id is already stored replaces the stored draft.
+        """
         rows: list[dict[str, Any]] = [
             {
                 "dataset": name,
@@ -250,7 +253,7 @@ def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[st
 def _load_later_decisions(
     connection: sa.Connection, name: str, ids: Sequence[str], excluded_prefix: str = ""
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the bodies of later decisions by draft id, oldest first.
+    """Return the stored JSON of the decisions that were added after a draft was stored, by draft id, oldest first.
 
     If ``excluded_prefix`` is given, decisions whose keys begin with it are excluded.
     """
@@ -267,7 +270,7 @@ def _load_later_decisions(
 
 
 def _restore_draft(body: str, later_decisions: Sequence[Mapping[str, Any]]) -> Draft:
-    """Restore a draft from its stored body, with the decisions and wordings that were stored later."""
+    """Restore a draft from its stored JSON, and add the decisions and wordings that were stored after it."""
     row = json.loads(body)
     for entry in later_decisions:
         row["decisions"].append(entry["decision"])

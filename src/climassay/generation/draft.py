@@ -70,7 +70,7 @@ class Origin:
     fingerprint: str
     """Fingerprint of the model; see :class:`~climassay.models.contract.Generator`."""
     prompts: tuple[tuple[str, str], ...]
-    """(name, SHA-256 of the template) of each prompt, in the order of their use."""
+    """Prompts in the order of use, each as (name, SHA-256 of its template)."""
     seed: int
     """Sampling seed of the last request."""
     evolved_from: "Wording | None" = None
@@ -119,7 +119,7 @@ class Draft:
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
 
     id: str
-    """Stable id: the same recipe gives the same ids."""
+    """Stable id, which depends only on the recipe."""
     kind: Kind
     level: Level
     """Level; cloze statements are always ``base``."""

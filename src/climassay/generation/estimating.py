@@ -48,7 +48,7 @@ class StreamEstimate:
     accepted: int
     """Number of questions that the dataset has already accepted."""
     share: float
-    """Yield on which the estimate rests: the proportion of drafts that are accepted."""
+    """Assumed yield: the proportion of drafts that are accepted."""
     measured: bool
     """Whether the yield was measured on this dataset rather than assumed."""
     drafts: int
@@ -133,7 +133,7 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
 def _mean_tokens(
     stream: Stream, setup: WriterSetup, collector: _RequestCollector, model: Generator
 ) -> tuple[float, float]:
-    """Return the mean numbers of tokens of a prompt and of its passages, over the first prompts of a kind and level."""
+    """Return the mean token counts of prompts and of their passages for the first prompts of a kind and level."""
     books = setup.sampler.books
     seeds = [
         setup.sampler.passage(stream.name, books[passage_index % len(books)], passage_index)

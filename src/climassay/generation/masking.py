@@ -104,9 +104,9 @@ class StatisticsMasker:
     """Masker that prefers words that are rare in general English and terms of a glossary.
 
     The score of a word is its negative Zipf frequency (log10 of its occurrences in a billion words; Speer 2022,
-    wordfreq 3.0). The score rises by 2 if the glossary lists the word. It falls by 1.5 if the word looks like a verb or
-    an adverb, by 1.5 if it is a compound, by 1 if another form of it occurs in the statement, and by 10 if it is
-    common in scientific texts of any field. These weights were set by hand.
+    wordfreq 3.0). The score rises by 2 if the glossary lists the word. The score is reduced by 1.5 for a word that
+    looks like a verb or an adverb, by 1.5 for a compound, by 1 if another form of the word occurs in the statement, and
+    by 10 if the word is common in scientific texts of any field. These weights were set by hand.
     """
 
     name = STATISTICS

@@ -231,7 +231,7 @@ def _load_entailment(recipe: Recipe, record: Recorder, load: LoadModel) -> Entai
 def _validation_steps(
     recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel
 ) -> Iterator[DecisionStep]:
-    """Yield the validation step, which judges the kinds that have a validator; nothing if no kind has one."""
+    """Yield the validation step for kinds with a validator; yield nothing if no kind has a validator."""
     from climassay.generation.validation import ByKind, load_validator, validate
 
     validators = {}

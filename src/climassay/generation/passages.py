@@ -85,7 +85,7 @@ class SeedSampler:
 
     @cached_property
     def _collection_by_document(self) -> dict[str, Collection]:
-        """First collection that contains each complete document, by document id, in the order of the titles."""
+        """Mapping from the id of each complete document to the first collection that contains it, sorted by title."""
         results = {}
         for collection in self._group.collections:
             for document in collection.documents():
@@ -183,7 +183,7 @@ class ContextFinder:
         ]
 
     def _select_hits(self, seed: Passage, hits: Sequence[Hit]) -> list[Hit]:
-        """Select up to ``max_passages`` hits: first the best hit of each new document, then the best of all others."""
+        """Select up to ``max_passages`` hits: first the best hit of each new document, then the best remaining hits."""
         candidates = [
             hit
             for hit in hits

@@ -26,7 +26,7 @@ MIN_DRAFTS_PER_BOOK = 10
 POOR_YIELD = 0.25
 """Minimum yield of a book, as a fraction of the mean yield for its kind and level; a lower yield counts as poor."""
 POOR_BOOK_SHARE = 0.5
-"""Maximum number of drafts from a book with poor yield, as a fraction of the mean number of drafts per book."""
+"""Maximum number of drafts from a book with poor yield, relative to the mean number of drafts per book."""
 
 
 @dataclass(slots=True)
@@ -136,8 +136,8 @@ class Pipeline:
     later_steps: tuple[DecisionStep, ...]
     """Steps after screening: self-consistency, validation, masking."""
     find_duplicate: Callable[[Draft], str | None]
-    """Function that returns the id of an accepted draft that the given draft repeats. If there is none, it remembers
-    the given draft and returns None."""
+    """Function that returns the id of an accepted draft that the given draft repeats. If there is none, the function
+    stores the given draft for later calls and returns None."""
     remember: Callable[[Sequence[Draft]], None]
     """Function that makes the accepted drafts of earlier runs known to :attr:`find_duplicate`."""
     usage: Callable[[], Usage] = Usage
@@ -154,7 +154,7 @@ class PipelineResult:
     requested: Mapping[Stream, int]
     """Number of requested questions by kind and level."""
     ended: Mapping[Stream, str]
-    """Reason why the generation of a kind and level ended early; those that are complete have no entry."""
+    """Reason why the generation of a kind and level ended early. Complete kinds and levels have no entry."""
     usage: Usage
     """Usage of this run."""
 
@@ -229,7 +229,10 @@ class _PipelineRun:
     """Ids of documents without a suitable passage."""
 
     def plan(self) -> list[Slot]:
-        """Plan the next batch: of each kind and level, as many drafts as it still needs at its current yield."""
+        """Plan the next batch.
+
+        For each kind and level, it has the number of drafts still needed at the current yield.
+        """
         slots: list[Slot] = []
         for stream, n_requested in self.requested.items():
             counts = self.counts[stream]
@@ -298,7 +301,7 @@ class _PipelineRun:
             self.ended |= dict.fromkeys((stream for stream, _, _ in slots), reason)
 
     def _write_drafts(self, slots: Sequence[Slot]) -> list[Draft]:
-        """Write and screen a draft for each slot; evolve those of higher levels, and screen them again."""
+        """Write and screen a draft for each slot. Drafts of higher levels are then evolved and screened again."""
         parts, recipe = self.parts, self.recipe
         seeds = [parts.seed(stream.name, book, number) for stream, book, number in slots]
         contexts = parts.contexts([passage for passage in seeds if passage is not None])

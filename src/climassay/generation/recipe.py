@@ -184,7 +184,7 @@ class Recipe:
     """Folder of the recipe file, to which relative paths refer."""
 
     def requested(self) -> dict[Stream, int]:
-        """Return the requested number of accepted questions by kind and level; those without questions are omitted.
+        """Return the requested number of accepted questions by kind and level, omitting zeros.
 
         The number of each kind is apportioned to its levels by the largest-remainder method.
         """

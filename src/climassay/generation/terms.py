@@ -127,8 +127,8 @@ def words(statement: str) -> list[TermCandidate]:
 def candidates(statement: str) -> list[TermCandidate]:
     """Return the words of a statement that can be masked, in order.
 
-    A candidate occurs only once, so that the rest of the statement does not give it away; parts of hyphenated words
-    count as occurrences, and case is ignored. It has three letters or more, or is a symbol such as CO2. Function words,
+    A candidate occurs only once, so that the rest of the statement does not reveal it. Parts of hyphenated words count
+    as occurrences, and case is ignored. It has three letters or more, or is a symbol such as CO2. Function words,
     numbers, units and truncated compounds, as in "short- and long-term", are excluded.
     """
     all_words = words(statement)

@@ -165,7 +165,7 @@ Examples = Mapping[Kind, Sequence[Question]]
 
 
 def passage_values(passages: Sequence[SourcePassage]) -> dict[str, Any]:
-    """Return template variables with the texts and sources of passages, of which the first is the main one."""
+    """Return template variables with the texts and sources of passages. The first passage is the main one."""
     main, *retrieved_passages = passages
     return {
         "main": main.text,
@@ -394,7 +394,7 @@ class Writer(_Author):
 
 
 EVOLVING_KINDS: tuple[Kind, ...] = tuple(kind for kind, question_type in TYPES.items() if question_type.has_levels)
-"""Kinds of questions that have several levels, so that they can be evolved."""
+"""Kinds of questions that can be evolved, because they have several levels."""
 
 
 class Evolver(_Author):

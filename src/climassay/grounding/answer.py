@@ -264,7 +264,7 @@ class GroundedAnswer(Result):
     truncated: bool = False
     """Whether the model reached the token limit before the end of the answer."""
     demonstration: bool = False
-    """Whether the model that wrote the answer is so small that it serves only for demonstrations."""
+    """Whether the answer was written by a very small model that serves only for demonstrations."""
 
     @property
     def text(self) -> str:

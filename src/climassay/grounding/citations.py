@@ -313,9 +313,8 @@ class AnswerSentence:
     ``none``.
     """
     in_house: bool
-    """Whether the sentence states something about the world that no passage supports, so that the model's own knowledge
-    is its only basis.
-    """
+    """Whether the sentence states something about the world that no passage supports. Its only basis is then the
+    model's own knowledge."""
     support: float
     """Maximum cosine similarity, 0 to 1, to a sentence of the cited passages, or of all passages if none is cited."""
     foreign_numbers: tuple[str, ...] = ()

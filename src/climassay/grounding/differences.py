@@ -82,7 +82,7 @@ PLACE_GROUPS = _groups(
     "city cities urban", "rural", "mountain mountains", "troposphere tropospheric", "stratosphere stratospheric",
     "vegetation", "soil soils", "hemisphere",
 )  # fmt: skip
-"""Groups of words for the same place, in lower case; other place names are recognised by their capital letters."""
+"""Groups of lower-case words for the same place. Other place names are recognised by their capital letters."""
 _SYNONYMS: dict[str, frozenset[str]] = {}
 _ALTERNATIVES: dict[str, frozenset[str]] = {}
 for _word, _opposite in OPPOSITES.items():
@@ -125,9 +125,9 @@ _NOT_NAMES = frozenset(
     )
 )  # fmt: skip
 _OVERLAP_WEIGHT = 2.0
-"""Weight of the overlap of the words around two quantities, relative to the similarity of their sentences."""
+"""Weight of the word overlap around two quantities, relative to the similarity of their sentences."""
 _MIN_SCORE_GAP = 0.3
-"""Minimum difference by which the score of a differing quantity must exceed that of a confirming one to be reported.
+"""Minimum margin between the scores of a differing and a confirming quantity. Below it, the difference is not reported.
 
 See docs/results/check_text.md.
 """
@@ -170,7 +170,7 @@ class SourceSentence(NamedTuple):
 
 
 class DifferingQuantity(NamedTuple):
-    """Quantity in a sentence that no source confirms, or that a source contradicts."""
+    """Quantity in a sentence that no source confirms or some source contradicts."""
 
     text: str
     source: str
@@ -357,7 +357,7 @@ def _find_direction(preceding_pieces: Sequence[Sequence[str]], following_words: 
 
 
 def _compute_context_overlap(first_weights: Mapping[str, float], second_weights: Mapping[str, float]) -> float:
-    """Return the weighted fraction, 0 to 1, of the words around one quantity that also occur around the other."""
+    """Return the weighted fraction, 0 to 1, of the words around quantity 1 that also occur around quantity 2."""
     shared_weight = sum(
         weight * second_weights[word] for word, weight in first_weights.items() if word in second_weights
     )
@@ -369,7 +369,7 @@ def _is_year(quantity: Quantity) -> bool:
 
 
 def _are_comparable(first_quantity: Quantity, second_quantity: Quantity) -> bool:
-    """Return whether two quantities are comparable: both have units of one kind, are years, or have no unit.
+    """Return whether two quantities are comparable: units of the same kind, two years, or no unit in either.
 
     A percentage and percentage points are comparable only if their numbers are equal.
     """
@@ -397,7 +397,7 @@ def _is_equal_after_rounding(first_quantity: Quantity, second_quantity: Quantity
 
 
 def find_opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
-    """Return the words of a sentence for which its source has the opposite, or the same word with a negation.
+    """Return the words of a sentence whose opposite or negation occurs in the source.
 
     Args:
         sentence: Sentence to compare.
@@ -482,7 +482,7 @@ class _Negations(NamedTuple):
 
 
 def _find_negated_words(sentence_words: Sequence[str], source_words: Sequence[str]) -> Iterator[Difference]:
-    """Yield the words that one text negates and the other affirms; words with opposites are excluded."""
+    """Yield words that are negated in one text and affirmed in the other, excluding words with opposites."""
     sentence_negations, source_negations = _find_negations(sentence_words), _find_negations(source_words)
     if (
         sentence_negations.in_scope & source_negations.in_scope

@@ -77,9 +77,8 @@ _BOUNDS = tuple(
         (r"\b(?:below|under)", (-1, True)),
     )
 )
-"""Patterns of words before a number that make it a bound, with the side (1: lower bound, -1: upper bound) and whether
-the bound itself is included.
-"""
+"""Patterns of words that make the following number a bound, with the side (1: lower, -1: upper) and whether the bound
+is included."""
 _BOUND_AFTER = re.compile(rf"\s*(?:(?P<over>or\s+(?:{_OVER}))|or\s+(?:{_UNDER}))\b(?!\s+than)", re.IGNORECASE)
 _WORD_SIGN = re.compile(r"\b(?:minus|negative|moins|menos)\s+$", re.IGNORECASE)
 _YEAR_LIKE = re.compile(r"[12]\d{3}")
@@ -535,7 +534,7 @@ def _find_bound(plain_text: str, start: int, end: int) -> tuple[tuple[int, bool]
 
 
 def _inherit_from_right(plain_text: str, left: _LocatedQuantity, right: _LocatedQuantity) -> _LocatedQuantity:
-    """Return the left quantity with the right one's unit and magnitude, if both belong to one range or list.
+    """Return the left quantity with the unit and magnitude of the right one if both belong to one range or list.
 
     Otherwise, return the left quantity unchanged. The magnitude is the factor of a word such as ``million``.
     """
@@ -560,7 +559,7 @@ def _inherit_from_right(plain_text: str, left: _LocatedQuantity, right: _Located
 def _inherit_from_left(
     plain_text: str, left: _LocatedQuantity, right: _LocatedQuantity, *, has_inherited_unit: bool
 ) -> _LocatedQuantity:
-    """Return the right quantity with the left one's unit if it is in brackets after the left one.
+    """Return the right quantity with the unit of the left one if it follows the left one in brackets.
 
     The same applies to the second amount of a range of money. Otherwise, the right quantity is returned unchanged. In
     ``1.1 °C [0.8 to 1.3]``, both numbers in brackets get the unit of the first number. ``has_inherited_unit`` is True

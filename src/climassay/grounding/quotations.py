@@ -48,12 +48,12 @@ def find_quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
 
 
 def mark_quotations(text: str, quotations: Iterable[str]) -> tuple[Piece, ...]:
-    """Split a text into pieces and mark the quoted ones; quotations that do not occur in the text are ignored."""
+    """Split a text into pieces and mark the quoted pieces. Quotations that do not occur in the text are ignored."""
     return mark_spans(text, [span for quotation in quotations for span in find_quoted_spans(quotation, text)])
 
 
 def _normalise_source(text: str) -> str:
-    """Normalise a text that is searched for quotations, and remove the dots of its own omissions."""
+    """Normalise a text to be searched for quotations, and remove the dots that mark omissions in the text itself."""
     return " ".join(OMISSION.sub(" ", _normalise(text)).split())
 
 

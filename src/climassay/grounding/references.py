@@ -154,7 +154,7 @@ class ReferenceChecker:
         return CheckedReference(text, "number", "not checked", "The text has no list of references to look it up in.")
 
     def check_entry(self, entry: str) -> CheckedReference:
-        """Check an entry of a list of references; one invalid part makes the whole entry invalid."""
+        """Check an entry of a list of references. An entry with an invalid part is invalid."""
         checked_references = self.check_text(entry)
         existing_reference = next((reference for reference in checked_references if reference.status == "exists"), None)
         invalid_reference = next(

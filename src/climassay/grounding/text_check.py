@@ -465,7 +465,7 @@ def _mark_contradiction(comparison: _Comparison, quotation: str) -> PassageEvide
 def _order_evidence(
     decisive_evidence: PassageEvidence | None, nearest_evidence: PassageEvidence
 ) -> tuple[PassageEvidence, ...]:
-    """Return the decisive piece of evidence, if any, followed by the most similar one unless both are the same."""
+    """Return the decisive evidence, if any, followed by the most similar evidence if that is different."""
     if decisive_evidence is None:
         return (nearest_evidence,)
     is_same = (
@@ -481,7 +481,7 @@ def _find_differing_words(
     sources: Sequence[tuple[_Comparison, SourceSentence]],
     text: str,
 ) -> tuple[PassageEvidence | None, tuple[Difference, ...]]:
-    """Return the evidence with opposite words or negations, and the words in which the claim differs from its sources.
+    """Return the evidence with opposite or negated words, and the words of the claim that differ from it.
 
     Places and names are compared with the most similar sentence. Opposite words and negations are searched for in that
     sentence, and then in all nearly identical sentences, unless these also contain the words of the claim.
@@ -514,7 +514,7 @@ def _find_missing_terms(
     quantities: Sequence[str],
     differences: Sequence[Difference],
 ) -> list[str]:
-    """Return quantities that no passage has, and names that occur neither in passages nor in their citations."""
+    """Return quantities that are in no passage, and names that are in no passage and in no passage's citation."""
     known_texts = [f"{comparison.passage.text} {comparison.evidence.citation}" for comparison in similar_comparisons]
     differing_words = {difference.text for difference in differences}
     return [

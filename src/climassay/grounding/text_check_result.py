@@ -156,7 +156,7 @@ class TextCheck(Result):
 
 
 def _evidence_cells(sentence: "CheckedSentence") -> dict[str, Any]:
-    """Return the row's values for the decisive quotation, and for the most similar sentence if it is another one."""
+    """Return the row's values for the decisive quotation and, if it differs, for the most similar sentence."""
     decisive_evidence, *other_evidence = sentence.evidence or (None,)
     return {
         "relation": decisive_evidence.relation if decisive_evidence else "",

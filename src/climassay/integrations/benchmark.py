@@ -174,7 +174,7 @@ def open_benchmark(
 
 
 def benchmark_name(source: str) -> str:
-    """Return the default name for the benchmark of a file or of a pattern of files."""
+    """Return the default benchmark name for a file or a file pattern."""
     stem = Path(source.rstrip("*")).name.partition(".")[0].lower()
     return "climassay_primer" if source == PRIMER else re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "benchmark"
 
@@ -237,7 +237,8 @@ def read_prompt_rows(file: Path) -> list[PosedQuestion]:
 SCORES: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(metric.name for metric in metrics_for(kind) if not metric.needs) for kind in KINDS
 }
-"""Names of the scores that need no other model, by kind of question, as in the tables of ``climassay evaluate``."""
+"""Names of the scores that can be computed without a second model, by kind of question; see the tables of ``climassay
+evaluate``."""
 JUDGED: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(metric.name for metric in metrics_for(kind) if metric.needs == "entailment") for kind in KINDS
 }

@@ -37,7 +37,7 @@ _CHAT = "\x1echat "
 SampleKey = tuple[str, int]
 """Name of a harness task and index of a sample in it."""
 UNKNOWN = -1000.0
-"""Log-probability assigned to a text whose request failed, and to a choice that the answer does not name."""
+"""Log-probability assigned if the request for a text failed, or if the answer does not name a choice."""
 _SAMPLING = {"until", "max_gen_toks", "do_sample", "temperature", "top_p", "seed"}
 
 
@@ -250,7 +250,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             yield lambda *_: bar.update()
 
     def _note_failures(self, requests: "Sequence[Instance]", errors: Sequence[str | None]) -> None:
-        """Store the errors of failed requests if the model keeps failures, otherwise raise ModelError for the first.
+        """Store the errors of failed requests if the model keeps failures; else raise ModelError for the first failure.
 
         Answers are recorded, so that a rerun sends only the failed requests.
         """

@@ -102,7 +102,7 @@ def _split_rows(text: str, delimiter: str) -> list[list[str]]:
 
 
 def _find_delimiter(text: str) -> tuple[str, int]:
-    """Return the delimiter that splits most of the first rows into the same number of cells, and that number."""
+    """Return the delimiter that splits most of the first rows into equally many cells, and this number of cells."""
     head = text[: 1 << 18]
     first_line = next((line for line in head.splitlines() if line.strip()), "")
     if _ONE_NAME.fullmatch(first_line):

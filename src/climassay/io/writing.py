@@ -14,7 +14,7 @@ from climassay.errors import InputError
 from climassay.workspace import mask_at
 
 STALE_SECONDS = 3600
-"""Maximum age of a temporary file in seconds; an older one was probably left by a killed process and is deleted."""
+"""Maximum age of a temporary file, in seconds. Older files were probably left by killed processes and are deleted."""
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

@@ -31,7 +31,7 @@ from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import Table
 
 TIE_BAND = 0.4
-"""Maximum absolute log-odds at which a comparison counts as equal, unless a probe has a fitted tie band of its own.
+"""Maximum absolute log-odds at which a comparison counts as equal. A probe with a fitted tie band uses that instead.
 
 The default corresponds to probabilities of 0.40 to 0.60.
 """
@@ -71,7 +71,8 @@ class _Search:
     low: int
     high: int
     takes_last: bool
-    """Whether a search that ends between two labels returns the label compared last rather than the nearer one."""
+    """Whether a search that ends between two labels returns the label that was compared last. Otherwise it returns the
+    nearer label."""
     steps: dict[int, Step] = field(default_factory=dict)
     label: int | None = None
 

@@ -92,7 +92,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class LearningPoint:
-    """Accuracy of a probe trained on a number of labelled items: a point of the learning curve."""
+    """Point of a learning curve: accuracy of a probe trained on a given number of labelled items."""
 
     items: int
     """Number of labelled training items."""
@@ -403,8 +403,8 @@ class JudgeResult:
     quality: Quality
     scores: JudgeScores
     cost: Cost
-    """Cost of the comparisons that the method uses. Methods that use the same activations have the same cost. If
-    activations for several qualities were computed together, the cost is divided in proportion to their requests."""
+    """Cost of the method's comparisons. Methods that share activations have the same cost. If activations for several
+    qualities were computed together, each quality has a share of the cost in proportion to its requests."""
     skipped: tuple[str, ...] = ()
 
 

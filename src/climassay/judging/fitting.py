@@ -45,7 +45,7 @@ class Basis(NamedTuple):
     coordinates: FloatArray
     """Coordinates of the rows in the basis, shape [rows, rank]."""
     curvature: FloatArray
-    """Sum of squares of each coordinate over the pairs, shape [rank]; approximate if rows are items. It is only used as
+    """Sum of squares of each coordinate over the pairs, shape [rank]. Approximate if rows are items, which suffices for
     a preconditioner."""
     expand: Callable[[FloatArray], FloatArray]
     """Function from weights of the coordinates [rank] to weights of the raw features [features]."""
@@ -104,7 +104,8 @@ class TrainingPairs:
     length_ratios: FloatArray | None = None
     """Logarithms of length ratios to be regressed out, shape [pairs]; None if length is not regressed out."""
     pointwise: bool = False
-    """True if each row of the basis is an item, so that a pair is the difference of two rows; False if it is a pair."""
+    """True if each row of the basis is an item, and a pair is the difference of two rows. False if each row is a
+    pair."""
     ties: Ties = "drop"
     """Treatment of ties, as in :func:`fit_contrast`; ``keep`` counts a tie as "not greater"."""
     balanced: bool = False
@@ -303,7 +304,7 @@ def mirror_rows(pairs: IntArray) -> IntArray:
 
 
 def average_orders(log_odds: FloatArray, pairs: IntArray) -> FloatArray:
-    """Return, for each pair (i, j), the mean of its log-odds and the negated log-odds of (j, i), shape [pairs].
+    """Return the log-odds of each pair (i, j), averaged with the negated log-odds of (j, i), shape [pairs].
 
     If (j, i) is not among the pairs, the log-odds of (i, j) are returned unchanged.
     """
@@ -430,8 +431,8 @@ def fit_contrast(
 
     Returns:
         The calibrated probe and its held-out predictions. ``scale`` and ``tie_band`` are fitted on held-out log-odds,
-        averaged
-        over both orders if both are present; they are 1 and 0 if there are too few items to hold any out.
+        averaged over both orders if both are present. If there are too few items to hold any out, ``scale`` is 1 and
+        ``tie_band`` is 0.
 
     Raises:
         InputError: Shapes or labels do not match, only one answer occurs, or there are too few items to choose C.
@@ -498,8 +499,8 @@ def fit_principal(
     """Fit a probe along the first principal component of the centred differences.
 
     Labels decide only the sign, the scale and the tie band. If both orders of a pair are present, half the difference
-    of their rows is used; otherwise effects common to both orders, such as the advantage of the first item, would often
-    be the largest component.
+    of their rows is used. This removes effects common to both orders, such as the advantage of the first item, which
+    would often be the largest component.
 
     Arguments and errors are as in :func:`fit_contrast`. ``held_out`` is empty, because the component is computed from
     every pair.

@@ -98,9 +98,9 @@ PUBLISHED_FORMATS = {
         {aspect: aspect for aspect in ("coherence", "consistency", "fluency", "informativeness", "relevance")},
     ),
 }
-"""Formats by name: Newsroom's CSV file of human ratings; SummEval's aligned and paired JSON lines; SummEval's table on
-the hub, with a row per article and the means of the experts' ratings; the format into which the code of the thesis
-converts both."""
+"""Formats by name. ``Newsroom`` is its CSV file of human ratings. SummEval has two: its aligned and paired JSON lines,
+and its table on the hub, with mean expert ratings and one row per article. The last format is the one to which the
+thesis's code converts both data sets."""
 
 
 def published_columns(file: str | Path, label: str | None) -> ItemColumns | None:
@@ -274,7 +274,7 @@ def _cell_text(row: Mapping[str, Any], column: str | None) -> str:
 
 
 def _rating_cells(row: Row, column: str | None) -> list[str]:
-    """Return the ratings in a row as strings: the only cell, or one cell per rater; [] if ``column`` is None.
+    """Return the ratings in a row as strings: a single cell or one cell per rater; [] if ``column`` is None.
 
     Raises:
         ValueError: There is no rating; the message is a clause for a longer error message.
@@ -337,7 +337,7 @@ _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
 
 
 def parse_rating(text: str) -> tuple[float | None, str]:
-    """Parse a rating; return the number (None if it is not one) and the scale, such as ``%`` or ``/5``.
+    """Parse a rating. Return the number (None if there is none) and the scale, such as ``%`` or ``/5``.
 
     Decimal commas, the minus sign U+2212, per cent signs, and a maximum after a slash or "of" are accepted. ``1,000``
     is ambiguous and therefore not parsed as a number.

@@ -114,7 +114,8 @@ class PairwisePrompt:
     model: OptionScorer
     questions: QualityRequests
     orders: Literal[1, 2] = field(default=2, kw_only=True)
-    """Number of orders in which each pair is compared; 2 averages their log-odds, which removes the position bias."""
+    """Number of orders in which each pair is compared. With 2, the log-odds of both orders are averaged, which removes
+    the position bias."""
     name: ClassVar[str] = "pairs"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
@@ -338,7 +339,7 @@ class ZeroShotContrast:
 
 @dataclass(frozen=True)
 class ContrastProbe:
-    """PPairS: a judge that applies a linear probe to the state after the answer ``1`` minus that after ``2``.
+    """PPairS: a judge with a linear probe on the state after answer ``1`` minus the state after answer ``2``.
 
     References:
         Maiya 2024, chapter 3.
@@ -444,7 +445,7 @@ _NONE = "-"
 RESAMPLES = 2000
 LIST_RESAMPLES = 500
 NO_ANSWER = 2
-"""Three-way prediction for a failed comparison. It differs from all outcomes, so that it is never correct."""
+"""Three-way prediction for a failed comparison. It differs from all outcomes and therefore is never correct."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -557,7 +558,7 @@ class Units:
         return PairedFigure(figure, min(1.0, 2 * float(tail) + 2 / (len(samples) + 1)))
 
     def group_mean(self, values: FloatArray, units: IntArray) -> JudgeScore:
-        """Return the mean of one value per group with its interval; values and unit indices are both [groups]."""
+        """Return the mean of the groups' values with its interval. Values and unit indices have the shape [groups]."""
         return self._mean(values, self.counts[:, units])[0]
 
     def _mean(self, values: FloatArray, weights: FloatArray) -> tuple[JudgeScore, FloatArray]:
@@ -594,7 +595,7 @@ class PairedFigure:
 
 
 def correctness(test: JudgedPairs) -> FloatArray:
-    """Return 1 for each correctly ordered pair, 0 for each wrong one and 0.5 for each undecided one, shape [pairs]."""
+    """Return 1 for correctly ordered pairs, 0 for wrongly ordered pairs and 0.5 for undecided pairs, shape [pairs]."""
     return np.where(test.log_odds == 0, 0.5, np.sign(test.log_odds) == np.sign(test.truth)).astype(np.float64)
 
 
@@ -620,8 +621,8 @@ def correlations(
 
     Args:
         units: Units to resample.
-        rankings: Ranked lists, each as item indices and scores, both [members]; higher is better. A list is a group of
-            a test fold, or all test items of a fold if all items form one group.
+        rankings: Ranked lists, each a pair of item indices and scores of shape [items in the list]; higher is better.
+            There is one list per group and test fold.
         labels: Ratings by the experts, shape [items].
 
     Returns:

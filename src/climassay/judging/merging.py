@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 LookUp: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Function from pairs, shape [pairs, 2], to log-odds in nats, shape [pairs]; results are cached."""
 Score: TypeAlias = Literal["mean", "sum"]
-"""Score of a path: the mean or the sum of its gains (see the beginning of this module); not used by
-:func:`merge_all_pairs`."""
+"""Score of a path: mean or sum of the log-probabilities of its steps. :func:`merge_all_pairs` does not use it."""
 Run: TypeAlias = Sequence[int]
 """Items in order, best first."""
 _TOLERANCE = 1e-9
@@ -59,14 +58,14 @@ def gains(log_odds: NDArray[np.float64], threshold: float) -> tuple[NDArray[np.f
         Two arrays of shape [pairs], in nats.
     """
     magnitude = np.abs(log_odds)
-    odds_ratio = np.exp(-magnitude)
-    likely_gain = -np.log1p(odds_ratio)
-    unlikely_gain = likely_gain - magnitude
-    left = np.where(log_odds >= 0, likely_gain, unlikely_gain)
-    right = np.where(log_odds >= 0, unlikely_gain, likely_gain)
+    unlikelier_odds = np.exp(-magnitude)
+    likelier_logprob = -np.log1p(unlikelier_odds)
+    unlikelier_logprob = likelier_logprob - magnitude
+    left = np.where(log_odds >= 0, likelier_logprob, unlikelier_logprob)
+    right = np.where(log_odds >= 0, unlikelier_logprob, likelier_logprob)
     if threshold <= 0:
         return left, right
-    is_confident = magnitude * odds_ratio / (1 + odds_ratio) - likely_gain <= threshold
+    is_confident = magnitude * unlikelier_odds / (1 + unlikelier_odds) - likelier_logprob <= threshold
     left[is_confident & (log_odds < 0)] = -np.inf
     right[is_confident & (log_odds >= 0)] = -np.inf
     return left, right
@@ -106,7 +105,7 @@ def interleave(left: Run, right: Run, from_left: Sequence[bool]) -> tuple[int, .
 
 
 def merge_greedy(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[MergedRun]:
-    """Merge pairs of lists, each best first, by taking the preferred item, or the left one if there is none.
+    """Merge pairs of lists, each best first, by taking the preferred item or, without a preference, the left item.
 
     All merges advance together; each call of ``look_up`` contains one comparison for every unfinished merge.
     """
@@ -154,8 +153,9 @@ def merge_exact(
             otherwise every reachable cell is looked up.
 
     Returns:
-        One merged list per pair of lists. Among equally good paths to a cell, the one that takes the left item wins;
-        among equally good complete paths, the one with fewer comparisons, then the one that exhausts the left list.
+        One merged list per pair of lists. Among equally good paths to a cell, the path that takes the left item wins.
+        Among equally good complete paths, the path with fewer comparisons wins, then the path that exhausts the left
+        list.
 
     Notes:
         The search takes at most L + R - 1 steps over arrays [merges, L + 1] and stores one byte per cell.
@@ -277,7 +277,10 @@ _Gains = dict[tuple[int, int], tuple[float, float]]
 
 
 def _extend(candidate: _PartialMerge, left: Run, right: Run, cell_gains: _Gains) -> list[_PartialMerge]:
-    """Extend a partial merge by each possible next item or, if a list is exhausted, by the rest of the other."""
+    """Extend a partial merge by each possible next item.
+
+    If one list is exhausted, append the remaining items of the unfinished list.
+    """
     order, i, j, total, n_comparisons = candidate
     if i == len(left) or j == len(right):
         return [_PartialMerge((*order, *left[i:], *right[j:]), len(left), len(right), total, n_comparisons)]

@@ -26,8 +26,8 @@ class Item:
     context: str = ""
     """Source of a summary, or the sentences around a statement."""
     group: str = ""
-    """Name of the group within which items are compared, and which is never divided between folds. It is empty if all
-    items form one group."""
+    """Name of the item's group; empty if all items form one group. Items are compared within groups, and a group is
+    never split over folds."""
     label: float | None = None
     """Rating by an expert, higher is better; None if there is no rating."""
 
@@ -115,7 +115,7 @@ class Comparisons:
         return self._pairs(list(self._log_odds)), np.array(list(self._log_odds.values()), dtype=np.float64)
 
     def look_up(self, pairs: ArrayLike) -> FloatArray:
-        """Return the log-odds of pairs; those that are cached in neither order are requested in one batch.
+        """Return the log-odds of pairs. Pairs that are not cached in any order are requested in one batch.
 
         Args:
             pairs: Integers, shape [pairs, 2]; a pair may occur several times and in both orders.
@@ -216,7 +216,7 @@ class Preferences(Comparisons):
 
 QualityKind = Literal["text", "claims", "confidence", "own"]
 WORDINGS = (1, 2, 3)
-"""Numbers of the wordings that every template has, so that the variation over wordings can be reported."""
+"""Numbers of the alternative wordings of each template, used to report how results vary with wording."""
 
 _ASPECTS = {
     "coherence": (

@@ -66,9 +66,9 @@ class Probe(SavedModel):
     tie_band: float
     """Absolute log-odds up to which two items count as equal."""
     provenance: Provenance
-    """Origin of the probe. Its settings are ``method`` (``supervised``, ``principal`` for the first principal
-    component, or ``pointwise``), ``pairs`` (number of training pairs used for the weights), ``ties``, ``converged`` and
-    ``quality``."""
+    """Origin of the probe. Its settings are ``method``, ``pairs`` (number of training pairs used for the weights),
+    ``ties``, ``converged`` and ``quality``. ``method`` is ``supervised``, ``principal`` (first principal component) or
+    ``pointwise``."""
     length_slope: FloatArray | None = None
     """Change of the state per unit of log length, shape [features]; None if length is not regressed out."""
 

@@ -47,7 +47,8 @@ class PublishedScores:
     """
 
     accuracy: JudgeScore
-    """Proportion of test comparisons, each in one order, for which "greater" is predicted if and only if it is true."""
+    """Proportion of test comparisons, each in one order, for which the prediction "greater" or "not greater" is
+    correct."""
     constant: float
     """Accuracy of always answering "not greater"."""
     spearman: JudgeScore

@@ -229,13 +229,14 @@ class RankedItem:
     item: Item
     strength: float
     """Strength on the log-odds scale, with mean 0 in the group. The difference of two strengths is the least-squares
-    estimate of the log-odds between the two items; ranks of a merge sort may differ from the order of strengths."""
+    estimate of the log-odds between the two items. The ranks of a merge sort may differ from the order of strengths."""
 
 
 SHOWN_ITEMS = 6
 """Maximum number of items that the note on cyclic preferences names."""
 MAX_CHECKED_ITEMS = 8
-"""Maximum size of a group in which items two ranks apart are compared too, to find cyclic preferences."""
+"""Maximum size of a group in which cyclic preferences are searched for. This requires comparing items two ranks
+apart."""
 CERTAIN_ONLY = "No comparison has a probability, so that strengths tell the order and not how sure it is."
 
 

@@ -36,7 +36,7 @@ class BenchmarkSettings:
     """Number of folds; they share no group."""
     seed: int = 0
     pairs_per_item: Annotated[int | None, Field(ge=1)] = None
-    """Number of other items of its group that each item is compared with; by default all."""
+    """Number of items in its group with which each item is compared; default: all."""
     sizes: tuple[int, ...] = ()
     """Numbers of training items at which the learning curve is computed."""
     sort: SortMethod = "strengths"

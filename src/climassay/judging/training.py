@@ -265,7 +265,7 @@ class ProbeCandidate:
         )
 
     def fit(self, train_pairs: IntArray) -> ProbeFit:
-        """Fit a probe on unordered pairs [pairs, 2] for each set of layers; return the one with the lowest loss."""
+        """Fit a probe on unordered pairs [pairs, 2] for each set of layers; return the probe with the lowest loss."""
 
         def loss(fit: ProbeFit) -> float:
             return 0.0 if fit.path is None else min(fit.path.losses)
@@ -309,7 +309,7 @@ def create_candidate(
     settings: ProbeSettings,
     on_progress: Progress | None = None,
 ) -> Candidate:
-    """Return the candidate for a method and a quality; candidates with the same table share its hidden states.
+    """Return the candidate for a method and a quality. Candidates with the same table share its hidden states.
 
     Args:
         name: Name of the method.
@@ -364,7 +364,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedProbe(Result):
-    """Trained probe with its accuracy on held-out groups, or on held-out items if all form one group."""
+    """Trained probe, with its accuracy on held-out groups or, if there is only one group, on held-out items."""
 
     probe: Probe
     path: RegularisationPath | None
@@ -375,8 +375,8 @@ class TrainedProbe(Result):
     """Accuracy of "the longer text is better" on the same pairs."""
     versus_longer: PairedFigure
     calibration: Calibration | None
-    """Calibration of the probabilities on held-out differing pairs in both orders; None if there are too few items to
-    hold any out. It is slightly optimistic, because ``scale`` was fitted on the same pairs."""
+    """Calibration of the probabilities on held-out pairs with different labels, in both orders. Slightly optimistic,
+    because ``scale`` was fitted on the same pairs. None if there are too few items to hold any out."""
     picture: Picture
     cost: Cost
     n_items: int

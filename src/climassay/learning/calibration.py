@@ -227,11 +227,11 @@ class Threshold:
     wanted: float
     """Requested precision; 0 if none was requested and all items are kept."""
     precision: Estimate
-    """Proportion of positive items among the kept ones, with Wilson's interval. Because the threshold was chosen on the
-    same items, the precision on new items is slightly lower: in simulations with 200 labels and a target of 90%, it was
-    89% on average."""
+    """Proportion of positive items among the kept ones, with Wilson's interval. The precision on new items is slightly
+    lower, because the threshold was chosen on the same items. In simulations with 200 labels and a target of 90%, the
+    mean precision on new items was 89%."""
     yield_: Estimate
-    """Proportion of items that are kept."""
+    """Proportion of items at or above the threshold."""
 
 
 def find_threshold(
@@ -242,7 +242,7 @@ def find_threshold(
     min_kept: int = MIN_KEPT,
     surely: bool = False,
 ) -> Threshold:
-    """Choose the lowest threshold that reaches a precision, so that as many items as possible are kept.
+    """Choose the lowest threshold that reaches a precision. The lowest threshold keeps the most items.
 
     Args:
         precision: Requested proportion of positive items among the kept ones, in (0, 1].

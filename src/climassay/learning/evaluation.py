@@ -98,7 +98,7 @@ class HeldOutScores:
         return asdict(self)
 
     def tables(self) -> list[Table]:
-        """Return a table of the scores beside those of the constant baseline, and a table of scores by class."""
+        """Return a table that compares the scores with the constant baseline, and a table of scores by class."""
         rows = [
             ("accuracy", self.accuracy, self.constant.value),
             ("balanced accuracy", self.balanced_accuracy, 1 / len(self.classes)),
@@ -424,10 +424,11 @@ def _sum_by_group(
     group_indices: IntArray,
     n_classes: int,
 ) -> FloatArray:
-    """Return the sums from which all measures are computed, by group; shape [groups, classes, classes + 4].
+    """Return the sums per group from which all measures are computed, shape [groups, classes, classes + 4].
 
-    The second axis is the true class. The last axis has the number of items by predicted class, the number of failed
-    items, and the sums of log losses and squared differences over the items with probabilities and their number.
+    The second axis is the true class. The last axis has the number of items by predicted class and the number of failed
+    items. Then come three values over the items with probabilities: the sum of log losses, the sum of squared
+    differences, and the number of items.
     """
     sums = np.zeros((int(group_indices.max()) + 1, n_classes, n_classes + 4))
     np.add.at(sums, (group_indices, labels, np.where(predictions < 0, n_classes, predictions)), 1.0)

@@ -38,12 +38,13 @@ Pooling = Literal["mean", "last"]
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
 OPENING = " ("
-"""Suffix that is appended to a text, after which a model would comment on it; its hidden state is the feature."""
+"""Suffix appended to a text, after which a model would comment on the text. The hidden state at the suffix is the
+feature."""
 _FILLER = "<|endoftext|>"
 _MAX_TOKENS = 200
 """Number of tokens after which a text is truncated for a language model."""
 _MIN_TEXTS_TO_CACHE = 256
-"""Minimum number of texts for which embeddings are cached, so that interrupted work can be resumed."""
+"""Minimum number of texts at which embeddings are cached. Cached embeddings allow interrupted work to be resumed."""
 _WORD = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
 
 
@@ -152,10 +153,10 @@ class FeatureBasedModel(SavedModel):
 
     provenance: Provenance
     models: FeatureModels
-    """Encoder and language model that compute the features; missing ones are loaded by name on first use."""
+    """Encoder and language model that compute the features. A missing model is loaded by name on first use."""
 
     def with_models(self, encoder: Encoder | None = None, model: Generator | None = None) -> Self:
-        """Return a copy that uses the given encoder and language model; those it does not need are ignored.
+        """Return a copy that uses the given encoder and language model. A model that is not needed is ignored.
 
         Raises:
             InputError: The encoder or language model differs from that in training.

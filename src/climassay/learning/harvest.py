@@ -46,8 +46,8 @@ class ActivationSetting:
     layers: tuple[int, ...]
     """Layers whose hidden states are stored, in this order."""
     token_budget: int
-    """Maximum number of tokens in one forward pass. It is part of the key only for 16-bit number formats, for which it
-    changes results by more than rounding errors."""
+    """Maximum number of tokens in one forward pass. For 16-bit number formats, this budget is part of the key, because
+    it changes results by more than rounding errors."""
 
     def key(self, storage: StorageType) -> str:
         """Return the name of the section of a store that has these activations: 32 hexadecimal digits."""
@@ -67,7 +67,7 @@ class Rows(NamedTuple):
     logprobs: NDArray[np.float64]
     """Log-probabilities of the options' texts, natural logarithms, shape [requests, options]."""
     tokens: NDArray[np.int64]
-    """Number of tokens to compute if each option had a forward pass of its own, shape [requests]."""
+    """Number of tokens to compute if each option had a separate forward pass, shape [requests]."""
 
 
 def request_key(prompt: str, options: Sequence[str]) -> bytes:
@@ -261,10 +261,11 @@ class Harvest:
     tokens_computed: int
     """Number of tokens in the forward passes."""
     tokens_two_pass: int
-    """Number of tokens to compute if each option of each request, stored or not, had a forward pass of its own."""
+    """Number of tokens to compute if each option of each request had a separate forward pass. Stored requests count
+    too."""
     read: Callable[[NDArray[np.int64]], NDArray[np.float32]]
-    """Function that returns the hidden states of the requests with the given indices, read from disk if there is a
-    store: float32 [indices, options, layers, width], 0 for failed requests."""
+    """Function that returns the hidden states of the requests with the given indices. Their shape is [indices, options,
+    layers, width], and they are 0 for failed requests. If there is a store, they are read from disk."""
 
     @property
     def states(self) -> NDArray[np.float32]:
@@ -399,7 +400,7 @@ class _BatchWriter:
         self._stored_at = monotonic()
 
     def add(self, position: int, activations: Activations) -> None:
-        """Add the activations of one request; if :data:`STORE_SECONDS` have passed, store all pending ones."""
+        """Add the activations of one request. If :data:`STORE_SECONDS` have passed, store all pending activations."""
         if activations.error is None:
             self._pending[position] = activations
         if monotonic() - self._stored_at >= STORE_SECONDS:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Block: TypeAlias = "FloatArray | csr_array"
-"""Features of one source, shape [items, features of the block]; word counts are a sparse array."""
+"""Features from one source, shape [items, features of the block]. Word counts are a sparse array."""
 Link = Literal["nominal", "ordinal"]
 LINKS: tuple[Link, ...] = get_args(Link)
 Loss = Callable[[FloatArray, FloatArray], tuple[float, FloatArray, FloatArray]]

@@ -89,7 +89,7 @@ class Provenance:
         return words_id(text) in self.trained_on
 
     def check(self, display_name: str, *, encoder: Encoder | None = None, model: Generator | None = None) -> None:
-        """Check that an encoder or language model is the one that computed the features in training.
+        """Check that an encoder or language model is the same that computed the training features.
 
         Args:
             display_name: Name of the trained model in the error message, for example ``probe``.

@@ -145,7 +145,7 @@ def group_folds(
 
 
 def iterate_splits(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iterator[Split]:
-    """Yield a split for each fold, which is its test set; the other folds are its training set.
+    """Yield a split for each fold. The fold is the test set, and all other folds are the training set.
 
     Args:
         folds: Fold of each item, shape [items]; items with a negative fold are in no split.
@@ -230,7 +230,7 @@ def random_split(groups: ArrayLike, share: float, *, seed: int | Sequence[int] =
 def split_groups(
     items: Sequence[Item], groups: Sequence[Hashable], share: float, *, seed: int = 0
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """Split items into two parts so that no group, for example the questions of one passage, is in both.
+    """Split items into two parts so that no group, for example the questions from one passage, is in both parts.
 
     Args:
         items: Items to split; both parts keep their order.

@@ -122,7 +122,7 @@ class TextClassifier(FeatureBasedModel):
         return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
 
     def for_mix(self, mix: Sequence[float] | None) -> Self:
-        """Return a copy that assumes other class proportions, for example ``(1, 1, 1, 1)`` for equal ones.
+        """Return a copy that assumes the given class proportions, for example ``(1, 1, 1, 1)`` for equal proportions.
 
         Raises:
             InputError: There is not one proportion for each class, or a proportion is negative.
@@ -243,7 +243,7 @@ class TextClassifier(FeatureBasedModel):
 
 
 class TrainingTexts:
-    """Labelled texts with their features; those that do not depend on a vocabulary are computed only once."""
+    """Labelled texts with their features. Features that do not depend on a vocabulary are computed only once."""
 
     def __init__(
         self,

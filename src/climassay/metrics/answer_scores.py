@@ -54,7 +54,7 @@ class AnswerScores:
     pooled: Mapping[str, float]
     """Score of all answers together by metric, for metrics such as BLEU for which it differs from the mean."""
     sources: Mapping[str, str]
-    """Source of each metric's scores: the name of an encoder, sacreBLEU's signature, or the name of the judge."""
+    """Source of each metric's scores: an encoder's name, sacreBLEU's signature, or the judge's name."""
     judgements: Mapping[int, AnswerJudgement] = field(default_factory=dict)
     """Judgements by index of the answer; empty without a judge."""
 

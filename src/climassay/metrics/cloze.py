@@ -16,7 +16,7 @@ from climassay.models.contract import Encoder
 from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
 _POWER = re.compile(r"(?<=\d)(?:<sup>|(?=[⁻⁰¹²³⁴-⁹]))", re.IGNORECASE)
-"""Beginning of a number's exponent, before which a sign is inserted, so that 10² does not become 102."""
+"""Pattern of the position before an exponent. A sign is inserted there, so that 10² does not become 102."""
 _MARKUP = re.compile(r"</?su[bp]>", re.IGNORECASE)
 _FRACTION = re.compile(r"(?=[¼-¾⅐-⅞])")
 _SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{NON-BREAKING HYPHEN}": "-", "\N{HYPHEN}": "-"})
@@ -66,11 +66,11 @@ def exact_match(references: References, candidates: Candidates) -> list[bool]:
 def exact_match_normalised(references: References, candidates: Candidates) -> list[bool]:
     """Return whether each candidate equals a reference apart from case, punctuation and plural endings.
 
-    This metric is climassay's own. Texts are normalised: tags of sub- and superscripts are removed, compatible
-    characters unified (CO₂ and CO2), and case is ignored, except for units that differ only by case. Words are
-    separated by anything but letters, digits and the signs of a quantity (sign, comparator, point, exponent, per cent,
-    currency). Two words match if they are equal, or if one can be the plural of the other by English, Latin or Greek
-    endings (aerosols, gases, stomata, nuclei, vortices, strata, hypotheses).
+    This metric is climassay's own. Texts are normalised: tags of sub- and superscripts are removed, compatibility
+    characters are replaced as in NFKC (CO₂ becomes CO2), and case is ignored, except for units that differ only by
+    case. Words are separated by anything but letters, digits and the signs of a quantity (sign, comparator, point,
+    exponent, per cent, currency). Two words match if they are equal, or if one can be the plural of the other by
+    English, Latin or Greek endings (aerosols, gases, stomata, nuclei, vortices, strata, hypotheses).
 
     Returns:
         One boolean per item, in order. It is True for every item for which :func:`exact_match` is.
@@ -79,8 +79,8 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
         InputError: The numbers of references and candidates differ, or a reference is empty.
 
     Notes:
-        The scores cannot be compared with published exact match, which is never higher. Different articles, British or
-        American spelling (sulphate), abbreviations and synonyms still count as wrong.
+        Do not compare the scores with published exact-match scores: this metric is always at least as high. Different
+        articles, British or American spelling (sulphate), abbreviations and synonyms still count as wrong.
     """
 
     def matches(reference: str, candidate: str) -> bool:

@@ -42,7 +42,7 @@ PREMISE_WORDS = 120
 SUPPORT_OPTIONS = ("SUPPORTS", "REFUTES")
 """Answers between which the judge of the ClimaQA paper chooses."""
 EVIDENCE_WORDS = 400
-"""Maximum number of words of the evidence in the prompt of the paper's judge; reference answers are shorter."""
+"""Maximum length, in words, of the evidence in the prompt of the paper's judge. Reference answers are shorter."""
 
 _RELATION_INDEX = {"entailment": 0, "contradiction": 1, "neutral": 2, "supports": 0, "refutes": 1, "not enough info": 2}
 """Index in :data:`RELATIONS` by label of a classifier, in lower case."""
@@ -104,9 +104,9 @@ class PromptedEntailment:
     and normalises them. This removes the model's prior preference for an answer.
 
     The bundled model is too weak for this. On 300 evidence sentences of Climate-FEVER, of which 75 support their claim,
-    its accuracy is 10.7% (95% interval 7.7 to 14.7), or 25.0% without calibration (20.4 to 30.2), where it always
-    answers "confirms"; the majority class alone gives 67.7%. Its probability of support ranks pairs no better than
-    chance (AUROC 0.49, or 0.50 without calibration). Use a larger model.
+    its accuracy is 10.7% (95% interval 7.7 to 14.7). Without calibration, it always answers "confirms", and its
+    accuracy is 25.0% (20.4 to 30.2). The majority class alone gives 67.7%. Its probability of support ranks pairs no
+    better than chance (AUROC 0.49, or 0.50 without calibration). Use a larger model.
 
     References:
         Zhao et al. (2021), Calibrate Before Use, ICML, section 5 (contextual calibration).
@@ -271,7 +271,9 @@ def _weigh_shared_words(sentences: Sequence[str], statement: str) -> NDArray[np.
 
 
 class ClassifierEntailment:
-    """Entailment scorer that uses a transformers sequence classifier of text pairs, whose labels have names.
+    """Entailment scorer that uses a transformers sequence classifier for text pairs.
+
+    The classifier must have named labels.
 
     Weights are loaded from safetensors only, and a model's own code is never run. For a model with two labels,
     entailment or not, everything that is not entailed counts as "leaves open".

@@ -84,7 +84,7 @@ _NOT_PARTICIPLES = _split_words(
 )
 _CONDITION = r"(?:if|when|by|without|with|after|before|under|during|in|as|at|for|once)\b"
 _DETERMINER = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|global|its|their)\b", re.IGNORECASE)
-"""Word with which the subject of a clause often begins, but a further item of a list rarely does."""
+"""Pattern of a determiner. The subject of a clause often begins with one, the next item of a list rarely does."""
 _MAX_WORDS_TO_VERB = 4
 """Maximum number of words between an "and" without a comma and the verb of the clause that it begins."""
 _PRONOUN = re.compile(r"(?:it|they)\s+", re.IGNORECASE)
@@ -95,7 +95,7 @@ _MIN_WORDS = 2
 
 
 def split_facts(text: str) -> tuple[str, ...]:
-    """Split a text into simple statements, each of which is a sentence, in the order of the text.
+    """Split a text into simple statements in the order of the text. Each statement is a sentence.
 
     Example:
         "The ocean absorbs carbon dioxide and releases heat." gives "The ocean absorbs carbon dioxide." and "The ocean
@@ -265,7 +265,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class FactScores:
-    """Agreement of the facts of an answer with those of its reference."""
+    """Agreement between the facts in an answer and the facts in its reference."""
 
     precision: float
     """Mean of P(confirmed) over the answer's facts, with 0 for irrelevant facts, times 1 - mean P(contradicted)."""
@@ -314,7 +314,7 @@ class FactMetric:
         self._encoder = encoder
 
     def score(self, items: Sequence[Answered]) -> list[FactScores | None]:
-        """Return the scores of each item, in order; None if the scorer failed for one of its statements.
+        """Return the scores of each item, in order; None for an item if the scorer failed for one of its statements.
 
         Scorer and encoder are called once with the statements of all items.
 

@@ -31,7 +31,7 @@ class JudgeRequest(Generic[T]):
     prompt: RenderedPrompt
     schema: Mapping[str, Any]
     read: Callable[[Mapping[str, Any]], T]
-    """Function that converts the JSON object to a result; it raises ValueError, KeyError or TypeError if the object
+    """Function that converts the JSON object to a result. It raises ValueError, KeyError or TypeError if the object
     does not match the schema."""
     max_tokens: int
     """Maximum number of tokens of the answer."""
@@ -48,7 +48,7 @@ class JudgeFailure:
 def ask_json(
     requests: Sequence[JudgeRequest[T]], model: Generator, *, seed: int = 0, temperature: float = 0.0
 ) -> list[T | JudgeFailure]:
-    """Send requests to a judge; a request that fails, or whose answer does not match the schema, is repeated once.
+    """Send requests to a judge. Repeat a request once if it fails or its answer does not match the schema.
 
     Returns:
         Results in the order of the requests, with failures in the place of missing results.
@@ -84,7 +84,7 @@ SCORES: dict[JudgedVerdict, float] = {"correct": 1.0, "partly correct": 0.5, "wr
 """Score of each verdict; the mean is the proportion of correct answers, where a partly correct answer counts as
 half."""
 _MAX_TOKENS = 400
-"""Maximum number of tokens of a judgement, which has two sentences of reason and a verdict."""
+"""Maximum number of tokens in a judgement, which consists of a reason of two sentences and a verdict."""
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -212,7 +212,7 @@ def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) ->
         InputError: A probability is not a number from 0 to 1, or the temperature is not positive.
 
     References:
-        ClimaQA, section 3.2.1. The paper prints l_s / (l_s + l_r) with "logit scores", which are here understood as
+        ClimaQA, section 3.2.1. The paper prints l_s / (l_s + l_r) with "logit scores". Here, l_s and l_r are
         probabilities, because the paper's code applies a softmax over the first tokens of the two words.
 
     Notes:

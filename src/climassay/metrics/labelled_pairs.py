@@ -27,7 +27,7 @@ LABELS: Mapping[str, int] = {
     "refutes": 1, "contradiction": 1, "contradicts": 1, "false": 1,
     "not_enough_info": 2, "neutral": 2, "leaves open": 2, "unknown": 2,
 }  # fmt: skip
-"""Index in :data:`RELATIONS` by label in lower case: labels of Climate-FEVER, of inference data and of climassay."""
+"""Mapping from lower-case labels (of Climate-FEVER, inference data and climassay) to indices in :data:`RELATIONS`."""
 EVIDENCE_COLUMNS = ("evidences", "evidence")
 """Accepted names of the column with a claim's passages."""
 _BLOCK = 64
@@ -172,8 +172,8 @@ class EntailmentScores:
     calibration: Calibration
     """Calibration of P(SUPPORTS) on the pairs labelled SUPPORTS or REFUTES."""
     unsupporting: Estimate
-    """Proportion of pairs whose premise does not support the statement: the precision of the mark "may not say so" if
-    every pair had this mark."""
+    """Proportion of pairs whose premise does not support the statement. This would be the precision of the mark "may
+    not say so" if every pair had it."""
     marked: Estimate | None
     """Precision of the mark "may not say so": the proportion of pairs without support among those with P(confirms)
     below :data:`~climassay.metrics.entailment.ENTAILED`. None if there are no such pairs."""

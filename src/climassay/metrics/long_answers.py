@@ -111,7 +111,8 @@ class DimensionRating:
 
     dimension: str
     rating: float
-    """Rating from 1 (not usable) to 5 (no fault); for a very small judge the expected value of its probabilities."""
+    """Rating from 1 (not usable) to 5 (no fault). For a very small judge, the expected rating under its
+    probabilities."""
     reason: str = ""
     issues: tuple[str, ...] = ()
     quotation: str = ""

@@ -23,11 +23,11 @@ from climassay.models.encoders import BUNDLED_ENCODER, token_batches
 def character_bleu(references: References, candidates: Candidates) -> float:
     """Compute corpus BLEU over n-grams of 1 to 4 characters, the "BLEU" of ClimaQA's tables.
 
-    BLEU = BP * (p1 p2 p3 p4)^(1/4). The precision p_n is the proportion of the candidates' character n-grams that also
-    occur in a reference, over all items; an n-gram counts at most as often as it occurs in the reference. If no n-gram
-    with n > 1 matches, the number of matches is set to 0.1 (NLTK's smoothing method 1). BP = exp(1 - r/c) if the number
-    of characters of the candidates, c, is less than that of the references, r, else 1. Of several references, the one
-    nearest in length counts.
+    BLEU = BP * (p1 p2 p3 p4)^(1/4). The precision p_n is the proportion of character n-grams of the candidates that
+    also occur in a reference, over all items. An n-gram counts at most as often as it occurs in the reference. If no
+    n-gram with n > 1 matches, the number of matches is set to 0.1 (NLTK's smoothing method 1). BP = exp(1 - r/c) if the
+    number of characters of the candidates, c, is less than that of the references, r, else 1. Of several references,
+    the one nearest in length counts.
 
     The paper's tables show means over questions, which are the means of :func:`character_bleu_each`.
 
@@ -186,7 +186,7 @@ class TokenVectors:
 
 
 class TokenEncoder:
-    """Transformers encoder that computes an embedding for every token; it is loaded when first used.
+    """Transformers encoder that computes an embedding for every token. The model is loaded when first used.
 
     It runs in float32, on a GPU if there is one, else on the CPU. Texts are truncated to the model's maximum length.
     """
@@ -292,7 +292,7 @@ class TokenEncoder:
 
 @cache
 def token_encoder(name: str, layer: int | None = None) -> TokenEncoder:
-    """Return the encoder with a name and layer; it is created only once per process."""
+    """Return the encoder with a name and layer. The encoder is created only once per process."""
     return TokenEncoder(name, layer)
 
 

@@ -85,13 +85,14 @@ class Metric:
     """Whether scores are 0 or 1. Binary metrics have Wilson intervals and exact McNemar tests; others have bootstrap
     intervals and sign-flip tests."""
     external: bool = False
-    """Whether the metric belongs to another framework; it is then binary if all its scores are 0 or 1."""
+    """Whether the metric belongs to another framework. Such a metric counts as binary if all its scores are 0 or 1."""
     published: str = ""
     """Name of the column in the published tables of ClimaQA; empty for other metrics."""
     short: str = ""
     """Short heading for tables with many columns; by default the label."""
     tested: bool = False
-    """Whether experiments test differences in the metric by default; every test reduces the power of the others."""
+    """Whether experiments test differences in the metric by default. Each additional test reduces the power of all
+    tests."""
     needs: Needed = ""
     """Field of :class:`Scorer` that the metric needs; the metric is left out if the field is None."""
     source: "Callable[[Scorer], str]" = lambda _: ""

@@ -567,8 +567,8 @@ def _write_model(gguf: Path, folder: Path) -> None:
 def _dequantise_weights(reader: "GGUFReader", heads: Mapping[str, int]) -> "dict[str, NDArray[np.float32]]":
     """Return the dequantised weights by their names in transformers, such as ``model.layers.3.mlp.up_proj.weight``.
 
-    For rotary embeddings, llama.cpp stores the two members of each rotated pair side by side, (0, 1), (2, 3) ...;
-    transformers stores all first members and then all second members. The rows are reordered accordingly.
+    For rotary embeddings, llama.cpp stores both members of a rotated pair side by side: (0, 1), (2, 3) and so on.
+    Transformers stores all first members, then all second members. The rows are reordered accordingly.
     """
     import numpy as np
     from gguf.quants import dequantize

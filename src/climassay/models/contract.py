@@ -50,11 +50,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling parameters, which are part of the key under which an answer is recorded."""
+    """Sampling parameters. They are part of the key under which an answer is recorded."""
 
     max_tokens: int | None = 256
-    """Maximum number of generated tokens, excluding reasoning. None allows a local model as many as the longest answer
-    under the schema has (256 without a schema), and a model behind a server 4,096."""
+    """Maximum number of generated tokens, excluding reasoning. None means 4,096 for a model behind a server. For a
+    local model, it means the length of the longest answer under the schema, or 256 without a schema."""
     temperature: float = 0.0
     """Sampling temperature; 0 takes the most probable token (greedy)."""
     top_p: float = 1.0
@@ -428,7 +428,7 @@ class ConcurrentModel(Generator, Protocol):
     """Model that answers calls of several threads concurrently, as a server does."""
 
     def cancel(self, threads: Collection[int]) -> None:
-        """Cancel the calls that some threads are waiting for, which then raise KeyboardInterrupt.
+        """Cancel the calls that some threads are waiting for. The calls then raise KeyboardInterrupt.
 
         Args:
             threads: Thread ids from ``threading.get_ident``.

@@ -192,7 +192,10 @@ class _Graph:
         return self.linear(states, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"], name)
 
     def linear(self, states: str, weight: Array, bias: Array, name: str) -> str:
-        """Add ``states @ weight.T + bias``; int8 uses one scale per text for states and one per column for weights."""
+        """Add ``states @ weight.T + bias``.
+
+        int8 uses one scale per text for states and one scale per column for weights.
+        """
         matrix = weight.T.astype(np.float32)
         shift = self.constant(f"{name}_bias", bias.astype(np.float32))
         if self.precision == "float32":
@@ -376,7 +379,9 @@ def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None, *, thre
 
 
 class SentenceTransformerEncoder:
-    """Encoder from a sentence-transformers folder, run by torch in the precision of its weights; loaded at first use.
+    """Encoder from a sentence-transformers folder, run by torch in the precision of its weights.
+
+    It is loaded at first use.
 
     The model's prompts ``query`` and ``document`` are used for queries and passages, if defined. Texts beyond the
     model's maximum length are truncated.
@@ -478,7 +483,7 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 _MIN_CHUNK = 512
 _CHUNK_DIVISOR = 8
-"""Ratio of the number of cached texts to the number of texts that are encoded between two writes of the cache.
+"""Divisor of the cache size: the cache is written again after that fraction of its size has been encoded.
 
 At least ``_MIN_CHUNK`` texts are encoded between two writes. Each write replaces the whole cache; an interruption loses
 the texts encoded since the last write.
@@ -524,7 +529,7 @@ def _read_vectors(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
 
 
 def _write_vectors(file: Path, vectors_by_key: dict[str, NDArray[np.float32]]) -> None:
-    """Replace the cache file, ignoring failures; if two processes write at the same time, the last one wins."""
+    """Replace the cache file, ignoring failures. If two processes write at the same time, the last write wins."""
     temporary = file.with_suffix(f".{os.getpid()}.tmp")
     # It is only a cache: where the disk is full, the texts are encoded again the next time.
     with contextlib.suppress(OSError):

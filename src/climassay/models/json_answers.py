@@ -31,8 +31,8 @@ _TYPES: tuple[tuple[type, str], ...] = (
 _MAX_PROBLEMS = 5
 """Maximum number of faults reported per answer."""
 _MAX_BRACKETS = 256
-"""Maximum number of opening brackets that are tried as the start of JSON: a quarter of them from the beginning of the
-text, the others from its end."""
+"""Maximum number of opening brackets that are tried as the start of JSON. A quarter are the first in the text, the rest
+the last."""
 _DECODER = json.JSONDecoder(strict=False)
 _ESCAPE = re.compile(r"\\(?:\\|u[0-9a-fA-F]{4}|.|\Z)", re.DOTALL)
 _TAB_COMMANDS = (
@@ -50,7 +50,8 @@ _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
 _LOOP_CHARACTERS, _LOOP_COUNT = 60, 3
-"""Number of characters at the end of a text that are searched for in it, and number of occurrences that are a loop."""
+"""Length of the ending that is searched for in the text, and number of occurrences at which the text counts as a
+loop."""
 
 
 def ends_in_loop(text: str) -> bool:
@@ -143,7 +144,7 @@ def implied_type(schema: Mapping[str, Any], values: Sequence[Any] | None) -> Any
 
 
 def _without_upper_bounds(schema: Any) -> Any:
-    """Return a schema without upper bounds, in which objects may have additional fields."""
+    """Return the schema without upper bounds. Objects may have additional fields."""
     if isinstance(schema, Mapping):
         mapping_keywords = {"properties", "$defs", "definitions"}
         return {

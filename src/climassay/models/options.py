@@ -16,7 +16,7 @@ class ModelAccess:
     """Access options and prices of a model; None leaves an option to the model or its server."""
 
     base_url: Annotated[InstanceOf[str] | None, Field(examples=["http://localhost:8000/v1"])] = None
-    """URL of an OpenAI-compatible server for openai: models. It gets your API key only if you allow it: see
+    """URL of an OpenAI-compatible server for openai: models. The server gets your API key only if you allow it: see
     docs/how-to/api-models.md.
 
     The key is sent only to a :class:`~climassay.redaction.TrustedUrl` or a host that the user has bound a key to.

@@ -136,8 +136,8 @@ def load_model(
             (:mod:`climassay.models.servers`), and the server's name of a model. ``local:`` is optional for a bundled
             model.
         options: Options for loading the model or reaching its server.
-        folder: Workspace in which prices are looked up and capabilities of a server's model are stored; None learns the
-            capabilities each time, and leaves the cost unknown if the options have no prices.
+        folder: Workspace with the prices of models and the stored capabilities of server models. If None, capabilities
+            are learned each time, and the cost is unknown unless the options state prices.
 
     Returns:
         The model. A local model also returns log-probabilities and hidden states (``OpenWeights``), and a client of a
@@ -495,7 +495,7 @@ def check_model(
 
 
 def _learn_capabilities(model: Any) -> "Capabilities":
-    """Learn the capabilities of a model behind a server by one request with options, one with a schema, and a query.
+    """Learn a server model's capabilities from a request with options, a request with a schema, and a query.
 
     The query asks for the context window. Answers and failures are ignored.
     """

@@ -86,7 +86,7 @@ class ProfileSettings:
     queries: Annotated[int | None, Field(examples=[3])] = None
     """Maximum number of search queries per statement of a claim; with 0, the statement itself is the only query."""
     grade_passages: Annotated[bool | None, Field(examples=[True])] = None
-    """Whether passages are graded, so that advocates get only those that are relevant to the claim."""
+    """Whether passages are graded, so that advocates get only passages relevant to the claim."""
     passages: Annotated[int | None, Field(examples=[8])] = None
     """Maximum number of passages in a prompt of an advocate."""
 
@@ -196,7 +196,7 @@ def _find_prompt_files() -> dict[str, Path]:
 
 
 def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
-    """Load a prompt by name, from the folder ``overrides`` if it contains the prompt, else the built-in one.
+    """Load a prompt by name: from the folder ``overrides`` if it contains the prompt, else the built-in prompt.
 
     Raises:
         InputError: The prompt or the folder does not exist, or the file cannot be read.

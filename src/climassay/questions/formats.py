@@ -191,7 +191,7 @@ def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:
 
 
 def _make_ids_unique(questions: Sequence[Question]) -> tuple[Question, ...]:
-    """Append ``-2`` to the id of the second question with the same id, ``-3`` to the third, and so on."""
+    """Make duplicate ids unique: append ``-2`` to the second question with an id, ``-3`` to the third, and so on."""
     counts: Counter[str] = Counter()
     results = []
     for question in questions:
@@ -243,7 +243,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _find_field(row: Row, names: Sequence[str], default: str) -> str:
-    """Return the first of ``names`` that has a value in a row, else the first that the row has, else ``default``."""
+    """Return the first of ``names`` with a value in a row, else the first that is in the row, else ``default``."""
     row_names = [name for name in names if name in row]
     return next((name for name in row_names if not _is_empty(row[name])), row_names[0] if row_names else default)
 

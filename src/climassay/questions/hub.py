@@ -99,7 +99,7 @@ def _select_patterns(card: Path, dataset: str, selection: str) -> list[str]:
 
 
 def _load_subsets(card: Path) -> dict[str, dict[str, list[str]]]:
-    """Return the subsets that a card lists: for each subset, the patterns of its files by split.
+    """Return the subsets listed in a dataset card: for each subset, the file patterns by split.
 
     The default subset is also listed under the name ``default``.
     """

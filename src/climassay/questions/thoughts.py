@@ -51,9 +51,9 @@ _BARE_HARMONY = re.compile(r"\A\s*analysis(?! )(.*?)assistantfinal(.*)\Z", re.DO
 """Pattern of the harmony format if the server drops its special tokens."""
 _FINAL_CHANNEL_START = re.compile(r"<\|start\|>assistant<\|channel\|>\s*final\s*<\|message\|>")
 _SUBJECT = re.compile(r" (?:is|are|was|were|tags?|tokens?|marks?|means|begins?|opens?|starts?)\b")
-"""Pattern of the words after a thinking tag that show that the sentence is about the tag itself."""
+"""Pattern of words after a thinking tag. They show that the sentence is about the tag itself."""
 _WORD_BEFORE, _WORD_AFTER = re.compile(r"\w \Z"), re.compile(r" [^\W\d_A-Z]{2}")
-"""Patterns of the text before and after a thinking tag; if both match, the tag is part of a sentence."""
+"""Patterns of the text before and after a thinking tag. If both match, the tag is part of a sentence."""
 _QUOTES = "`\"'“”‘’«»„"
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
@@ -122,7 +122,7 @@ def _separate_channels(text: str) -> Separated | None:
 
 
 def _split_leading_block(text: str) -> Separated | None:
-    """Split off the block of thoughts with which a text begins; None if it begins with none.
+    """Split off the block of thoughts at the beginning of a text; None if there is none.
 
     A block without an end tag is the whole text.
     """

@@ -28,11 +28,12 @@ HEARTBEAT_SECONDS = 2.0
 LEASE_SECONDS = 6.0
 """Seconds without a heartbeat after which a run's requests no longer count as in flight."""
 RECENT_SECONDS = 60.0
-"""Maximum number of seconds since the last heartbeat of a run that may have stored answers since an earlier look-up."""
+"""Maximum age, in seconds, of a run's last heartbeat for the run to count as recently active. Such a run may have
+stored new answers."""
 MARKS_LOCK = 0x636C6D72
 """Number of the PostgreSQL lock for marking requests. SQLite needs no lock, since it allows only one writer."""
 BATCH_SECONDS = 0.02
-"""Time to wait for further answers before a transaction, in seconds; this delays the caller, but no model call."""
+"""Time to wait for further answers before a transaction, in seconds. The wait delays the caller, but no model call."""
 SILENCE_SECONDS = 90.0
 """Seconds without a heartbeat after which a run with the status ``running`` counts as killed."""
 
@@ -61,11 +62,11 @@ def has_died(identity: str | None) -> bool:
 
 
 OWNER = "owner of "
-"""Prefix of the name of an entry in ``meta`` that holds the identity of a run's process; the run's id follows."""
+"""Prefix of names of entries in ``meta`` with the identities of runs' processes. The run's id follows the prefix."""
 
 
 class InFlight:
-    """Marks in the database for the requests that one run has in flight, so that other runs do not send them."""
+    """Database marks for one run's requests in flight, so that other runs do not send the same requests."""
 
     def __init__(self, database: Database, run: str) -> None:
         self._database = database

@@ -24,7 +24,7 @@ _FIRST_BYTES = b"SQLite format 3\x00"
 
 
 def back_up(database: Database, file: Path) -> None:
-    """Write a consistent copy of a records database to one file; other processes may write to the database meanwhile.
+    """Write a consistent copy of a records database to one file. Other processes may write to the database meanwhile.
 
     Raises:
         InputError: The database is not in SQLite, or the file is the database itself or cannot be written.

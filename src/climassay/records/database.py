@@ -40,7 +40,7 @@ MAX_ATTEMPTS = 5
 
 
 RECONNECT_SECONDS = 20.0
-"""Maximum time for reconnecting to PostgreSQL, for example while its server restarts, in seconds."""
+"""Maximum time, in seconds, for reconnecting to PostgreSQL, for example while its server restarts."""
 _RECONNECT_INTERVAL = 0.5
 
 
@@ -449,16 +449,16 @@ def _describe_cause(error: DBAPIError, is_full: bool) -> str:
 
 
 WAIT_SECONDS = 15.0
-"""Maximum time that a starting server waits for another one to stop, as during a restart, in seconds."""
+"""Maximum time, in seconds, that a starting server waits for an old server to stop, as during a restart."""
 _POLL_SECONDS = 0.1
 SERVER_LOCK = 0x636C6D73
-"""Number of the PostgreSQL lock that a server holds; for SQLite, the lock is a file."""
+"""Number of the PostgreSQL lock that a server holds. For SQLite, the lock is a file."""
 _ADDRESS = "server"
 """Name of the entry in ``meta`` that holds the server's address."""
 
 
 def server_lock(path: Path) -> "FileLock":
-    """Return the lock, not acquired yet, that only one server of a SQLite file can hold."""
+    """Return the file lock that only one server of a SQLite file can hold. It is not acquired yet."""
     from filelock import FileLock
 
     return FileLock(path.with_name(f".{path.name}.server"), timeout=0, mode=0o600)

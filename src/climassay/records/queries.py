@@ -20,7 +20,8 @@ from climassay.records.database import Database, build_record
 MAX_REASONS = 3
 """Maximum number of failure reasons listed in a message."""
 _VARIABLE_PART = re.compile(r"(?<!\w)'.*'|\".*\"|(?<!answered )\b[\w.-]*\d[\w.-]*", re.DOTALL)
-"""Pattern of the parts in which equal errors may differ: quotations, and words with digits except a server's status."""
+"""Pattern of the parts that may differ between reports of the same error: quotations, and words with digits except HTTP
+status codes."""
 
 
 def describe_unknown_cost(*, local: bool) -> str:
@@ -87,9 +88,7 @@ class RunSummary:
     """Number of answers reused from earlier runs."""
     cost: float | None
     name: str = ""
-    """Name of the run's subject according to its configuration, for example of its experiment, file or question; may be
-    empty.
-    """
+    """Name of the run's subject from its configuration, such as an experiment, file or question; may be empty."""
     unpriced: int = 0
     """Number of answers of remote models whose price is unknown."""
 

@@ -37,7 +37,8 @@ from climassay.records.store import Records, Run, StoredAnswer
 PATIENCE_SECONDS = 120.0
 """Maximum time to wait for a request that another run has in flight before sending it again, in seconds."""
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.5
-"""Shortest and longest interval between checks of other runs' requests, in seconds; it doubles with each check."""
+"""Shortest and longest interval, in seconds, between checks of other runs' requests. The interval doubles with each
+check."""
 
 A = TypeVar("A", Completion, OptionScores)
 R = TypeVar("R", GenerationRequest, OptionRequest)

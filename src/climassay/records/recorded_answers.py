@@ -92,7 +92,7 @@ def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequ
 
 
 def search_answers(database: Database, run: str, text: str, limit: int, offset: int = 0) -> list[RecordedAnswer]:
-    """Return answers that a run received or reused whose prompts contain a text, the oldest first.
+    """Return a run's answers, received or reused, to prompts that contain a text, oldest first.
 
     The text is also found in its JSON-escaped form, as in prompts that are JSON. An empty text matches all prompts.
     """

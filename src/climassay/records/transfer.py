@@ -123,7 +123,8 @@ class ImportCounts:
     known: int = 0
     """Number of answers that were already in the database."""
     conflicts: int = 0
-    """Number of added answers whose requests already have another answer, which continues to be reused."""
+    """Number of added answers to requests that already have a different answer. The existing answer continues to be
+    reused."""
     damaged: int = 0
     """Number of answers skipped because their key does not match the request."""
 

@@ -11,7 +11,7 @@ from climassay.reporting.tables import Column, Table, counted
 T = TypeVar("T")
 
 _N_DRAWING_PASSES = 8
-"""Number of passes in which point groups (clouds) are drawn; each pass draws some points of every group."""
+"""Number of passes in which groups of points (clouds) are drawn. Each pass draws some points of every group."""
 _CHARACTER_WIDTH, _LINE_HEIGHT = 5.8, 14.0
 """Average width of a character and height of a line of a label, in SVG units."""
 _MIN_PART_WIDTH = 0.4
@@ -46,7 +46,10 @@ class Axis:
 
     @classmethod
     def over(cls, label: str, values: Sequence[float], *, percent: bool = False, max_ticks: int = 6) -> "Axis":
-        """Return a linear axis with round ticks that covers the values; it is centred on them if they are all equal."""
+        """Return a linear axis with round ticks that covers the values.
+
+        If all values are equal, it is centred on them.
+        """
         low, high = (min(values), max(values)) if values else (0.0, 1.0)
         if high - low < 1e-9 * max(1.0, abs(low), abs(high)):
             low, high = low - 0.5, high + 0.5

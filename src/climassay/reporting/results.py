@@ -83,7 +83,7 @@ def _parse_number(cell: str) -> str | int | float:
 
 
 def _flatten_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten a row: each value of a nested mapping, and each float of a list, gets a column of its own."""
+    """Flatten a row: each value of a nested mapping, and each float in a list, becomes a separate column."""
     cells: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, Mapping):
@@ -203,7 +203,7 @@ class Result:
         return ()
 
     def failure(self) -> ClimassayError | None:
-        """Return the error with which a command exits after it has printed the result; None for success."""
+        """Return the error with which a command exits after printing the result; None for success."""
         return None
 
     def title(self) -> str:

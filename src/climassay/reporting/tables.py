@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 Align = Literal["left", "right"]
 Mark = Literal["best", "top"]
-"""Mark of a cell: ``best`` of its group of rows (bold), or ``top`` of its column (underlined or with a sign)."""
+"""Mark of a cell. ``best``: best in its group of rows (bold). ``top``: best in its column (underlined or with a
+sign)."""
 TOP_SIGN = "\N{BLACK UP-POINTING TRIANGLE}"
 """Sign that follows ``top`` cells in formats that cannot underline."""
 
@@ -78,7 +79,10 @@ class Table:
         grouped: int = 0,
         marks: Mapping[tuple[int, int], frozenset[Mark]] | None = None,
     ) -> "Table":
-        """Return a table from headings and rows; the first ``left`` columns are aligned left, the others right."""
+        """Return a table from headings and rows.
+
+        The first ``left`` columns are left-aligned, the others right-aligned.
+        """
         columns = tuple(Column(heading, "left" if index < left else "right") for index, heading in enumerate(headings))
         return cls(title, columns, tuple(tuple(row) for row in rows), note, frozenset(strong), grouped, marks or {})
 

@@ -21,7 +21,7 @@ class Baseline(NamedTuple):
 
 
 def constant_baseline(truth: Sequence[Hashable]) -> Baseline:
-    """Return the most frequent label (the first of equally frequent ones) and the accuracy of always predicting it.
+    """Return the most frequent label (in a tie, the first) and the accuracy of always predicting it.
 
     Raises:
         InputError: There are no labels.

@@ -57,8 +57,8 @@ def wilson_interval(successes: float, n: int, level: float = 0.95) -> Interval:
     """Return Wilson's score interval for a proportion, without continuity correction.
 
     Args:
-        successes: Number of successes, 0 to n; or the sum of n values from 0 to 1, for which the interval is
-            conservative, since binary values have the largest variance.
+        successes: Number of successes, 0 to n, or sum of n values from 0 to 1. For such a sum, the interval is
+            conservative, because binary values have the largest variance.
         n: Number of independent trials, at least 1.
         level: Confidence level.
 
@@ -222,7 +222,7 @@ def paired_difference(
 
 @dataclass(frozen=True, slots=True)
 class PairedComparison:
-    """Difference between two systems on the same items, as one of several tests whose p-values are adjusted."""
+    """Difference between two systems on the same items, with a p-value adjusted for several tests."""
 
     difference: Estimate
     """Mean of second minus first, with the interval of the sign-flip test."""
@@ -286,9 +286,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 _MAX_BATCH_DRAWS = 2000
 """Maximum number of resamples or sign flips in memory at the same time."""
 _LARGE_N = 10_000
-"""Maximum size of a small sample; for larger ones, batches are smaller and resamples are drawn item by item."""
+"""Maximum size of a small sample. For larger samples, batches are smaller and resamples are drawn item by item."""
 _MAX_DISTINCT_VALUES = 256
-"""Maximum number of distinct values for which subsets of many items are drawn as counts of each value."""
+"""Maximum number of distinct values. Up to this number, subsets of many items are drawn as counts per value."""
 _MAX_BATCH_PAIRS = 64
 """Maximum number of pairs whose sign flips are in memory at the same time, 320 KB each."""
 
@@ -421,7 +421,7 @@ def _indices_by_length(arrays: Sequence[NDArray[np.float64]]) -> Iterator[list[i
 
 
 def _column_intervals(table: NDArray[np.float64], level: float, resamples: int, seed: int) -> list[Interval]:
-    """Return percentile bootstrap intervals of the column means of a table of shape [items, columns]."""
+    """Return percentile bootstrap intervals of the column means of a table [items, columns]."""
     _check_level(level)
     size = len(table)
     generator = np.random.default_rng(seed)
@@ -453,7 +453,7 @@ def _batch_size(size: int) -> int:
 def _subset_means(
     table: NDArray[np.float64], flips: int, seed: int, weights: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return the means of random subsets of the rows and of their complements, NaN for empty ones.
+    """Return the means of random subsets of the rows and of the subsets' complements; NaN if empty.
 
     Args:
         table: Shape [items, columns].

@@ -63,11 +63,11 @@ class TuningConfig:
     gradient_checkpointing: bool = False
     """Recompute activations instead of storing them: less memory, a third more time, the same adapter."""
     seed: int = 0
-    """Seed of initial weights, of the order of the data and of dropout."""
+    """Seed of the initial weights, data order and dropout."""
     patience: Annotated[int | None, Field(ge=1)] = None
     """Number of evaluations without a lower validation loss after which training stops."""
     evaluations: Annotated[int, Field(ge=1)] = 2
-    """Number of evaluations per epoch, at equal intervals; the last one is at the end of the epoch."""
+    """Number of evaluations per epoch, at equal intervals; the last is at the end of the epoch."""
 
     def __post_init__(self) -> None:
         if not self.targets:

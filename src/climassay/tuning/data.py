@@ -135,9 +135,9 @@ def _digest(parts: Iterable[object]) -> str:
 
 ValidateOn = Literal["held-out", "source"]
 MIN_SHARED_FRACTION = 0.2
-"""Fraction of the smaller document that must consist of common paragraphs for two documents to count as the same."""
+"""Minimum fraction of shared paragraphs in the smaller of two documents for both to count as the same document."""
 _MIN_CHARACTERS = 80
-"""Minimum number of characters of the paragraphs that are compared; shorter ones may be equal by chance."""
+"""Minimum length, in characters, of the paragraphs that are compared. Shorter paragraphs may be equal by chance."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ class ContinuedPretrainingData:
     ) -> "ContinuedPretrainingData":
         """Check that training, validation and source documents are disjoint, and combine them.
 
-        The ClimaQA paper (A.3.1) trains on 13 books without questions, and chooses its settings by the loss on the 5
-        books from which the test questions come, which is a leak. By default, validation uses a third set of documents.
+        The ClimaQA paper (A.3.1) trains on 13 books without questions. It chooses its settings by the loss on the 5
+        source books of the test questions, which leaks test data. By default, validation uses a third set of documents.
         ``validate_on="source"`` follows the paper, with a warning.
 
         Args:

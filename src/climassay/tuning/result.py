@@ -163,7 +163,7 @@ class TuningResult(Result):
     losses: tuple[StepLoss, ...]
     """Training loss of every step."""
     evaluations: tuple[ValidationLoss, ...]
-    """Validation losses; the first one is that of the model before training."""
+    """Validation losses. The first is the loss of the model before training."""
     best_step: int
     """Number of completed steps at the lowest validation loss, whose adapter was saved."""
     stopped_early: bool
@@ -183,7 +183,7 @@ class TuningResult(Result):
         return {**data, "evaluations": evaluations, "loss_before": self.before.loss, "loss": self.best.loss}
 
     def tables(self) -> list[Table]:
-        """Return a table of the validation losses and, after a search, one of its trials."""
+        """Return a table of the validation losses and, after a search, a table of the search's trials."""
         rows = [
             (
                 f"{evaluation.step}",

@@ -312,7 +312,7 @@ class _ScheduleCallback(TrainerCallback):  # type: ignore[misc]
 
 
 class TrainingRun:
-    """Training of one adapter, which continues the training of an interrupted process if there is one."""
+    """Training of one adapter. The training of an interrupted process is resumed if there is one."""
 
     trainer: _AdapterTrainer
 

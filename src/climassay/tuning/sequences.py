@@ -193,7 +193,7 @@ class SequenceLoss:
 
     Rows are padded on the right. In a causal model no token attends to the padding after it, so no attention mask is
     needed, and the fastest attention kernel can be used. Logits are computed only from the first position that counts
-    in the loss of any row, which saves most of the time and memory for short answers to long questions.
+    in the loss of any row. For short answers to long questions, this saves most of the time and memory.
     """
 
     def __init__(self, base: TuningBase, model: Any, sequences: Sequence[TokenSequence]) -> None:

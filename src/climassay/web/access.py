@@ -17,7 +17,8 @@ SESSION_COOKIE = "climassay_session"
 VISITOR_COOKIE = "climassay_visitor"
 """Name of the cookie to which CSRF tokens are bound in browsers without a session."""
 DEVICE_COOKIE = "climassay_device"
-"""Name of the cookie that marks a browser in which a user has signed in; its failed attempts are counted separately."""
+"""Name of the cookie that marks a browser in which a user has signed in. Failed attempts from it are counted
+separately."""
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "x-csrf-token"
@@ -96,7 +97,7 @@ def may_stop(job: Job, user: User | None) -> bool:
 
 
 def visitor_token(request: Request) -> str:
-    """Return the cookie value to which a visitor's CSRF tokens are bound; create one if the browser sent none."""
+    """Return the cookie value to which a visitor's CSRF tokens are bound. Create a value if the browser sent none."""
     token = request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
     if token:
         return token
@@ -134,7 +135,7 @@ def _xor(left: bytes, right: bytes) -> bytes:
 
 
 async def check_csrf(request: Request) -> None:
-    """Check that a request that may change something was sent from one of our pages.
+    """Check that a state-changing request was sent from one of our pages.
 
     Requests with a bearer token are not checked.
 

@@ -268,7 +268,9 @@ class AccountStore:
         self.database.write(lambda connection: _store_password(connection, name, password_hash, keep_session))
 
     def check_password(self, name: str, password: str, address: str, device: str = "") -> User | None:
-        """Return the user with the given name and password, or None if either is wrong; both cases take the same time.
+        """Return the user with the given name and password, or None if either is wrong.
+
+        The time taken does not reveal which.
 
         Strangers cannot lock a user out: only further attempts from the same address are refused, and those from other
         addresses are delayed (:meth:`sign_in_delay`). A browser in which the user has signed in before has a limit of
@@ -324,7 +326,10 @@ class AccountStore:
         return min(MAX_DELAY, 2.0 ** min(n_excess, 10))
 
     def make_device_cookie(self, name: str) -> str:
-        """Return a cookie that marks a browser in which the user has signed in; a new password invalidates it."""
+        """Return a cookie that marks a browser in which the user has signed in.
+
+        A new password invalidates the cookie.
+        """
         password_hash = self.database.scalar(sa.select(users.c.password).where(users.c.name == name))
         nonce = random_secrets.token_urlsafe(12)
         return f"{nonce}.{self._sign_device(nonce, name, password_hash or '')}"
@@ -400,7 +405,7 @@ class AccountStore:
     # One-time links
 
     def make_link(self, name: str, purpose: Purpose) -> str:
-        """Create a one-time link and return its token; the user's earlier links for the same purpose are deleted.
+        """Create a one-time link and return its token. Delete the user's earlier links for the same purpose.
 
         Raises:
             InputError: There is no such user.
@@ -426,7 +431,7 @@ class AccountStore:
         return None if row is None else Link(_user(row), row.purpose)
 
     def use_link(self, token: str, password: str | None = None) -> Link | None:
-        """Mark a one-time link as used, set the user's new password if one is given, and return the link.
+        """Mark a one-time link as used and return it. If a new password is given, set it for the user.
 
         Returns:
             The link; None if it is not valid, or if a simultaneous request has used it.
@@ -484,7 +489,7 @@ class AccountStore:
     # Keys
 
     def secret_key(self, name: str) -> bytes:
-        """Return the random key (32 bytes) with the given name; it is created and stored on first use."""
+        """Return the random key (32 bytes) with the given name. The key is created and stored on first use."""
         row = {"name": name, "value": random_secrets.token_bytes(32)}
         self.database.write(lambda connection: self.database.insert_new(connection, secrets, [row]))
         return bytes(self.database.scalar(sa.select(secrets.c.value).where(secrets.c.name == name)))
@@ -551,5 +556,5 @@ def password_hasher() -> Any:
 
 @cache
 def _placeholder_hash() -> str:
-    """Return a hash against which passwords of unknown users are verified, so that the check takes the usual time."""
+    """Return a hash to verify passwords of unknown users against, so that timing reveals no valid names."""
     return str(password_hasher().hash(random_secrets.token_urlsafe(16)))

@@ -43,7 +43,8 @@ MAX_EARLIER_QUESTIONS = 10
 N_PASSAGES = 4
 """Number of passages in the prompt for an answer."""
 PREVIEW_EVENT = "written"
-"""Kind of events with an unfinished answer: the first has the keys of the result, later ones only ``sentences``."""
+"""Kind of events with an unfinished answer. The first event has all keys of the result, the following events only
+``sentences``."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -80,7 +81,9 @@ def submit_question(request: Request, app: App, user: Asker, form: Annotated[Que
 
 
 def submit_question_job(app: AppState, user: User, form: QuestionForm) -> str:
-    """Submit a job that answers a question and return its id; the user's unfinished job of the same question is reused.
+    """Submit a job that answers a question, and return its id.
+
+    If the user has an unfinished job for the same question, reuse it.
 
     Raises:
         InputError: The question is empty or too long, a collection does not exist, or there are no passages.

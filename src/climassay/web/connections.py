@@ -27,7 +27,7 @@ class ConnectionLimits:
     """Limits on the connections of a server."""
 
     max_connections: int = 2000
-    """Maximum number of connections. At the limit, a new one replaces the longest-waiting one, or is refused."""
+    """Maximum number of connections. At the limit, a new connection replaces the longest-waiting one or is refused."""
     max_per_peer: int = 200
     """Maximum number of connections from one IP address; trusted proxies are exempt."""
     max_waiting: int = 500
@@ -39,7 +39,7 @@ class ConnectionLimits:
 
     @classmethod
     def for_open_files(cls, n_files: int) -> "ConnectionLimits":
-        """Return limits that fit a process that may have ``n_files`` files and sockets open."""
+        """Return limits for a process that may have ``n_files`` open files and sockets."""
         default_limits = cls()
         max_connections = max(20, min(default_limits.max_connections, n_files - RESERVED_FILES - ACCEPT_BACKLOG))
         return replace(
@@ -86,7 +86,10 @@ class ConnectionPool:
                 del self._counts[peer]
 
     def mark_waiting(self, connection: "LimitedProtocol") -> None:
-        """Record that a connection waits for a complete request; drop the longest-waiting one if too many wait."""
+        """Record that a connection waits for a complete request.
+
+        If too many are waiting, drop the connection that has waited longest.
+        """
         if connection in self._peers:
             self._waiting_connections[connection] = None
             if len(self._waiting_connections) > self.limits.max_waiting:
@@ -204,7 +207,10 @@ class RepeatedMessageFilter(logging.Filter):
         self._counts: Counter[object] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to log a message; append a remark to the last one before similar messages are suppressed."""
+        """Return whether to log a message.
+
+        Before similar messages are suppressed, append a remark to the last one logged.
+        """
         if self._clock() - self._window_start >= LOG_WINDOW_SECONDS:
             self._window_start = self._clock()
             self._counts.clear()

@@ -41,13 +41,13 @@ MIN_PAST_JOBS = 3
 State = Literal["queued", "running", "done", "failed", "stopped"]
 ENDED: tuple[State, ...] = ("done", "failed", "stopped")
 MIN_REPORT_INTERVAL = 0.2
-"""Minimum time between two stored progress reports of a job, and between two checks of its state, in seconds."""
+"""Minimum time, in seconds, between two stored progress reports of a job and between two checks of its state."""
 HEARTBEAT_INTERVAL = 5.0
 """Time between two updates of the ``seen_at`` of a server's running jobs, in seconds."""
 LEASE_SECONDS = 30.0
 """Seconds without an update of ``seen_at`` after which a running job is queued again."""
 CLOSE_SECONDS = 5.0
-"""Maximum time for which a server that shuts down waits for its running jobs, in seconds."""
+"""Maximum time, in seconds, that a server waits for running jobs when it shuts down."""
 POLL_INTERVAL = 5.0
 """Time between two checks of the database for jobs and events of other processes, in seconds."""
 
@@ -92,7 +92,7 @@ COLLECT_SECONDS = 0.25
 KEEP_ALIVE_BEATS = 3
 """Number of polls of the database after which a comment is sent to a silent connection to keep it open: 15 seconds."""
 MAX_KEPT_EVENTS = 200
-"""Maximum number of recent events kept in memory for a job with subscribers."""
+"""Maximum number of recent events held in memory for a job with subscribers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Turn:
     n_before: int
     """Number of queued jobs that will start before it."""
     seconds: float | None
-    """Estimated seconds until it starts; None if too few jobs of its kind have been done for an estimate."""
+    """Estimated seconds until the job starts; None if too few jobs of its kind have finished for an estimate."""
 
 
 class Stopped(Exception):
@@ -255,11 +255,11 @@ class Jobs:
         database.create_tables(metadata)
 
     def register(self, kind: str, work: JobWork, lane: Lane) -> None:
-        """Register the function that does the work of a kind of jobs, and the lane in which they wait."""
+        """Register the function that runs jobs of a kind, and the lane in which these jobs wait."""
         self._works[kind] = (lane, work)
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """Register a function to call with a job's id whenever the job changes; it may be called in any thread."""
+        """Register a function to call with a job's id whenever the job changes. The call may come from any thread."""
         self._listeners.append(listener)
 
     def start(self, context: Any) -> None:
@@ -617,12 +617,16 @@ class JobStreams:
                 await asyncio.wait_for(self._news.wait(), max(0.0, next_poll - loop.time()))
                 await asyncio.sleep(COLLECT_SECONDS)
             self._news.clear()
-            changed_ids, self._changed, is_poll = self._changed, set(), loop.time() >= next_poll
+            changed_ids, self._changed, is_poll_due = self._changed, set(), loop.time() >= next_poll
             with contextlib.suppress(RecordsError):  # The database may be away for a while.
                 await self._read(
-                    {job: followed_job for job, followed_job in self._topics.items() if is_poll or job in changed_ids}
+                    {
+                        job: followed_job
+                        for job, followed_job in self._topics.items()
+                        if is_poll_due or job in changed_ids
+                    }
                 )
-            if is_poll:
+            if is_poll_due:
                 next_poll = loop.time() + POLL_INTERVAL
                 for followed_job in self._topics.values():
                     followed_job.beats += 1

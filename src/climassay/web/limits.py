@@ -55,7 +55,10 @@ def is_local(address: str) -> bool:
 
 
 class VisitorLimits:
-    """Limits on the concurrent requests and event streams of visitors without an account; local ones have none."""
+    """Limits on concurrent requests and event streams of visitors without an account.
+
+    Visitors on the server's own machine are not limited.
+    """
 
     def __init__(self) -> None:
         self._page_slots: WeakKeyDictionary[Any, asyncio.Semaphore] = WeakKeyDictionary()

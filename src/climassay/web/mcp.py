@@ -337,7 +337,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
         statement: Annotated[str, Field(min_length=1, max_length=1000, description="One statement.")],
         surrounding_text: Annotated[str, Field(max_length=4000, description="The sentences around it.")] = "",
     ) -> Levels:
-        """Estimate the level of confidence, very low to very high, with which an IPCC report would state something."""
+        """Estimate the level of confidence (very low to very high) with which an IPCC report would make a statement."""
 
         def estimate_level() -> Levels:
             opened_tagger = open_bundled_tagger()

@@ -22,7 +22,8 @@ UPLOAD_PATH_PATTERN = re.compile(
 )
 """Pattern of the paths to which signed-in users may send large bodies."""
 GRACE_SECONDS = 20.0
-"""Time for a request body to arrive, in seconds, in addition to one second per :data:`MIN_BYTES_PER_SECOND` bytes."""
+"""Base time allowed for a request body to arrive, in seconds. One second per :data:`MIN_BYTES_PER_SECOND` bytes is
+added."""
 MIN_BYTES_PER_SECOND = 1000
 """Minimum average rate, in bytes per second, at which a request body must arrive after :data:`GRACE_SECONDS`."""
 SECURITY_HEADERS = {
@@ -41,7 +42,7 @@ SECURITY_HEADERS = {
 
 
 class SecurityHeaders:
-    """Middleware that adds the security headers that a response does not already have."""
+    """Middleware that adds security headers to responses that lack them."""
 
     def __init__(self, app: ASGIApp, https: bool = False) -> None:
         self._app = app
@@ -81,7 +82,7 @@ class Compression(GZipMiddleware):
 
 
 class _HeadSent(Exception):
-    """Signal that the response to a HEAD request is complete, so that its body need not be produced."""
+    """Signal that the response to a HEAD request is complete. No body is produced."""
 
 
 class PathPrefix:

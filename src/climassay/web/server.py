@@ -162,7 +162,7 @@ def change_password(
 
 @router.post("/account/tokens")
 def make_token(request: Request, app: App, user: Member, label: ShortField = "") -> Response:
-    """Create an API token and show it; it cannot be shown again."""
+    """Create an API token and show it. The token cannot be shown again."""
     return _account_page(request, app, user, token=app.accounts.make_token(user.name, label))
 
 

@@ -88,7 +88,7 @@ class ServerSettings:
 
     @property
     def root(self) -> str:
-        """URL of the start page without the final slash: the public address, or else one made from host and port."""
+        """URL of the start page without the final slash: the public address or, by default, host and port."""
         if self.address:
             return self.address.rstrip("/")
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -68,7 +68,7 @@ _LINKS = re.compile(
     r"(?:\bExpand\s+)?(?:\b(?:Figure|Table|Box|Cross-[\w-]+\s+Box)\s+[\w.]+,?\s+)*"
     r"\bLinks\s+to\s+(?:longer\s+report|chapters?|sections?)\b.*$"
 )
-"""Text of links that web pages of reports append to a paragraph instead of its references."""
+"""Pattern of link texts that web versions of reports append to a paragraph in place of its references."""
 _NUMBER_OF_PARAGRAPH = re.compile(
     r"^\s*(?:[A-F](?:\.\d{1,2}){1,4}\.?|(?:TS|ES|SPM)[.-][A-Z]?[\d.]+|\d{1,2}(?:\.\d{1,2}){2,4}|\d{1,3}(?=\s+[A-Z][a-z]*\s)|[•▪◦–—*-]|\(?(?:[ivx]{1,4}|[a-h]|\d{1,2})\))\s+"
 )

@@ -55,7 +55,7 @@ def detect_language(texts: Iterable[str]) -> str | None:
 
 
 def check_language(title: str, texts: Iterable[str]) -> None:
-    """Validate that the language of a document is one whose calibrated terms are supported.
+    """Validate that the calibrated terms of a document's language are supported.
 
     Raises:
         InputError: The language is not one of :data:`READ_LANGUAGES`.
@@ -192,7 +192,7 @@ def _rebuild_blocks(passages: list[Passage]) -> Iterator[Block]:
 
 
 MIN_UNTAGGED_WORDS = 4
-"""Minimum number of words of a sentence without a level; shorter ones are mostly labels, and are skipped."""
+"""Minimum number of words of a sentence without a level. Shorter sentences are mostly labels and are skipped."""
 MAX_SCOPE_WORDS = 14
 _EXPLANATION = re.compile(
     r"\btypeset\s+in\s+italics\b|\bqualifiers\b|\bcalibrated\s+(?:uncertainty\s+)?(?:language|terms?)\b"
@@ -205,8 +205,8 @@ _EXPLANATION = re.compile(
 )
 _BRACKET_AFTER_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
 _MIN_END_RATIO = 4
-"""Minimum ratio of tags after paragraphs' last full stops to tags after other full stops at which the former apply to
-whole paragraphs."""
+"""Minimum ratio of tags at the ends of paragraphs to tags after other full stops. At or above it, tags at the ends of
+paragraphs apply to whole paragraphs."""
 _WORD = re.compile(r"[^\W\d_]+")
 _NON_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 
@@ -248,7 +248,7 @@ def extract(
 
 
 def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
-    """Return the statements; if one repeats the words and level of an earlier statement, ``duplicate_of`` is set.
+    """Return the statements, with ``duplicate_of`` set if words and level repeat an earlier statement.
 
     Case and punctuation are ignored. ``duplicate_of`` is the id of the first such statement in the same report or, if
     there is none, in any report.
@@ -358,7 +358,10 @@ class _DocumentStatements:
                 )
 
     def divided(self, divider: "SentenceDivider") -> Iterator[Statement]:
-        """Yield the statements; the text of a divided one is the part of the sentence that its level qualifies."""
+        """Yield the statements.
+
+        If a sentence is divided, the text of each statement is the part that its level qualifies.
+        """
         statements = list(self)
         groups = [list(group) for _, group in groupby(statements, key=lambda statement: statement.sentence_id)]
         undivided_groups = [group for group in groups if len(group) > 1 and len({s.text for s in group}) == 1]
@@ -372,7 +375,10 @@ class _DocumentStatements:
             yield replace(statement, text=text, divided=True) if text else statement
 
     def _sentence_statements(self, sentence: _ExtractedSentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
-        """Yield a sentence's statements without context: one per level, or an untagged one if these are included."""
+        """Yield a sentence's statements without context: one per level.
+
+        A sentence without a level yields an untagged statement if these are included.
+        """
         words = sentence.words
         marks = [] if explains_terms(words) else find_tags(words)
         levels = [mark for mark in marks if mark.levels and not mark.attributive]
@@ -398,8 +404,8 @@ class _DocumentStatements:
     ) -> Statement:
         """Return a statement without id and context.
 
-        Its likelihood terms are those of the sentence. Its evidence and agreement are also those of the sentence,
-        unless the sentence has several levels; they are then taken from the brackets of the statement's own level.
+        Its likelihood terms are those of the sentence. The statement has the evidence and agreement of the sentence. If
+        the sentence has several levels, they are taken from the brackets of the statement's own level.
         """
         has_several_levels = sum(bool(rating.levels) for rating in marks) > 1
         ratings = [rating for rating in (mark, *(() if has_several_levels else marks)) if rating is not None]
@@ -430,7 +436,7 @@ class _DocumentStatements:
 
 
 def _tag_after_full_stop(words: str) -> TagMark | None:
-    """Return the tag of a sentence if it is the only one and stands alone after the full stop; otherwise None."""
+    """Return the tag of a sentence if it is the sentence's only tag and follows the full stop alone; otherwise None."""
     if _BRACKET_AFTER_STOP.search(words) is None:
         return None
     marks = [mark for mark in find_tags(words) if mark.levels]

@@ -24,9 +24,9 @@ class Location:
     """Location of a character in a draft."""
 
     paragraph: int
-    """Number of the paragraph, from 1; counted on its page if the file has pages."""
+    """Paragraph number, from 1. If the file has pages, paragraphs are counted per page."""
     column: int
-    """Number of the character (code point) in the paragraph, from 1."""
+    """Position of the character (code point) in the paragraph, from 1."""
     page: int | None = None
 
     def __str__(self) -> str:
@@ -91,8 +91,8 @@ class Manuscript:
 
 
 Severity = Literal["error", "warning", "note"]
-"""Severity of a finding: an error contradicts the definition of the vocabulary, a warning departs from the IPCC's
-guidance, and a note deserves a look."""
+"""Severity of a finding. ``error``: contradicts the definition of the vocabulary. ``warning``: departs from the IPCC's
+guidance. ``note``: may need a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +116,14 @@ class Rule:
     """Name of the fault in a few words."""
     reason: str
     examples: tuple[tuple[str, str], ...]
-    """Pairs of a text that the rule objects to and one that it accepts."""
+    """Pairs (rejected text, accepted text) that illustrate the rule."""
     check: Callable[[Manuscript], Iterable[Remark]]
 
 
 def rule(
     name: str, severity: Severity, summary: str, reason: str, *examples: tuple[str, str]
 ) -> Callable[[Callable[[ManuscriptSentence], Iterable[Remark]]], Rule]:
-    """Return a decorator that turns a function that checks one sentence into a :class:`Rule` with these fields.
+    """Return a decorator that makes a :class:`Rule` with these fields from a function that checks one sentence.
 
     The rule skips words in quotation marks and sentences that explain the vocabulary.
     """

@@ -40,12 +40,12 @@ N_LABELLED = 100
 N_ANCHORS = 10
 """Number of labelled statements per level with which a new statement is compared."""
 _PAIRS_PER_ITEM = 4
-"""Number of other statements with which each training statement is paired, in both orders."""
+"""Number of other statements with which each training statement is paired. Each pair is used in both orders."""
 
 
 @dataclass(frozen=True, eq=False)
 class InsertionTagger:
-    """Tagger that compares new statements with labelled ones, by a probe, and inserts them at a level.
+    """Tagger that compares new statements with labelled ones by means of a probe, and inserts each at a level.
 
     Attributes:
         trained: Probe with its evaluation.
@@ -53,8 +53,8 @@ class InsertionTagger:
         levels: Levels of the anchors.
         harvester: Extractor of the model's hidden states.
         context: Number of context sentences on each side of a statement in the prompt.
-        seed: Seed for sampling anchors.
-        mode: Rule that decides when a statement has the level of the anchors, see
+        seed: Random seed for sampling anchors.
+        mode: Rule for deciding that a new statement has the same level as an anchor, see
             :func:`climassay.judging.anchor_labelling.insert_indices`.
     """
 
@@ -67,7 +67,7 @@ class InsertionTagger:
     mode: InsertMode = "three-way"
 
     def predict_proba(self, items: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
-        """Return one-hot predictions, shape [items, levels], with 1 for the level at which a statement is inserted."""
+        """Return one-hot predictions, shape [items, levels]: 1 for the level at which the statement is inserted."""
         tags = self.predict(items, on_progress=on_progress)
         return np.eye(len(self.levels))[[self.levels.index(tag) for tag in tags]]
 
@@ -107,9 +107,9 @@ def train_insertion(
         model: Model whose hidden states the probe uses.
         method: Kind of probe: ``ppairs`` uses contrast pairs of two statements, ``pointwise`` single statements.
         layers: Layers whose hidden states are concatenated.
-        context: Number of sentences on each side that the model reads with a statement.
+        context: Number of context sentences on each side of a statement in the prompt.
         anchors: Labelled statements with which new ones are compared; None for the training statements.
-        mode: Rule that decides when a statement has the level of the anchors, see
+        mode: Rule for deciding that a new statement has the same level as an anchor, see
             :func:`climassay.judging.anchor_labelling.insert_indices`.
         store: Cache of hidden states.
         seed: Seed for pairing statements and for sampling anchors.
@@ -140,7 +140,9 @@ def train_insertion(
 def sample_balanced(
     items: Sequence[LabelledItem], count: int = N_LABELLED, *, by: DrawBy = "level", seed: int = 0
 ) -> list[LabelledItem]:
-    """Sample ``count`` statements, equally many of each level or assessment cycle; fewer if one of them is rare.
+    """Sample ``count`` statements, equally many per level or assessment cycle.
+
+    The sample is smaller if a level or cycle is rare.
 
     Raises:
         InputError: ``by`` is ``cycle``, but no statement has a cycle.

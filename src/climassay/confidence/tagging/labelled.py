@@ -27,7 +27,7 @@ from climassay.io import parse_rows, read_bytes
 from climassay.learning.features import Text
 
 LEVELS: tuple[Tag, ...] = TAGS[1:]
-"""Four levels of ClimateX, from low to very high; it has no statement of very low confidence."""
+"""Four levels of the ClimateX data set, from low to very high. ClimateX has no statements of very low confidence."""
 Taggable: TypeAlias = "Statement | TaggingItem | tuple[str, str] | str"
 """Input of a tagger: a statement, a text, or a text and its context. Tags in it are removed."""
 CLIMATEX_LICENCE = "statements and tags: IPCC AR6; ClimateX (Lacombe, Wu and Dilworth 2023): CC BY 4.0"
@@ -41,7 +41,8 @@ _MIN_WORDS = 4
 _SHINGLE = 4
 """Number of consecutive words of a shingle."""
 _MIN_SHARED_SHINGLES = 0.6
-"""Minimum proportion of a statement's shingles that a sentence of a report must contain to count as the same sentence.
+"""Minimum proportion of a statement's shingles that occur in a sentence of a report. At or above it, they count as the
+same sentence.
 
 Copies of a sentence that differ in footnote numbers, spaces in formulas and hyphens at line ends share more; different
 sentences on one subject share less.
@@ -286,7 +287,7 @@ class ReportSection:
 
 
 class SectionIndex:
-    """Index of the sections of a report by the shingles of their sentences."""
+    """Index that finds sections of a report by the shingles of their sentences."""
 
     def __init__(self, sections: Sequence[ReportSection]) -> None:
         self._sections = list(sections)

@@ -262,7 +262,7 @@ def _renumber_by_size(groups: IntArray) -> tuple[IntArray, list[int]]:
 
 
 def find_nearest_neighbours(vectors: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
-    """Return each vector's nearest neighbours by cosine (the vector itself first) and their distances, both [n, count].
+    """Return each vector's nearest neighbours by cosine (itself first) and their distances, both of shape [n, count].
 
     The search is exact: compiling an approximate search takes longer than comparing a hundred thousand vectors.
     """
@@ -306,7 +306,7 @@ N_EXAMPLES = 8
 _STATEMENT_WEIGHT = 2
 """Weight of a statement relative to the sentences around it."""
 ONE_REPORT_SHARE = 0.9
-"""Minimum proportion of a topic's statements in one report for the topic to be attributed to that report.
+"""Proportion of a topic's statements in one report at or above which the topic is attributed to that report.
 
 Topics are only attributed if there are several reports.
 """
@@ -440,7 +440,10 @@ def name_topics(
     generator: Generator | None = None,
     prompts: Path | None = None,
 ) -> NamedTopics:
-    """Name topics as in an earlier run if it had the same topics, else by a model, else by their words.
+    """Name topics.
+
+    Names come from an earlier run if it had the same topics, otherwise from a model or, without a model, from the
+    topics' words.
 
     Args:
         fitted: Topics to name.

@@ -77,7 +77,8 @@ _GENERAL_WORDS = (
 _ADJECTIVE = re.compile(r"(?:(?<!i)(?<!veget)able|ible|ous|ful|less)$")
 """Endings of adjectives, which cannot end a noun phrase; "variable" and "vegetable" are exceptions."""
 _MIN_NEIGHBOUR_SHARE = 0.5
-"""Minimum proportion of a phrase's occurrences that must be next to one word for that word to extend the phrase."""
+"""Minimum proportion of a phrase's occurrences next to the same word. At or above it, that word is added to the
+phrase."""
 _MIN_END_SHARE = 0.2
 """Minimum proportion of a term's occurrences that must end a phrase for the term to be a noun phrase."""
 _MIN_FORM_SHARE = 0.2
@@ -86,7 +87,7 @@ _MAX_PHRASE_WORDS = 5
 _STEM_LETTERS = 5
 _MAX_PIECES = 3
 MAX_PHRASE_NAME_CHARACTERS = 60
-"""Maximum number of characters of a name made of phrases."""
+"""Maximum length, in characters, of a name made of phrases."""
 
 
 class _Word(NamedTuple):
@@ -118,7 +119,7 @@ def split_terms(text: str) -> Iterator[str]:
 
 
 def stem(word: str) -> str:
-    """Return the first letters of a word without plural ending; they are the same for coast, coasts and coastal."""
+    """Return the first letters of a word without its plural ending; coast, coasts and coastal have the same stem."""
     return _remove_plural(word.casefold())[:_STEM_LETTERS]
 
 
@@ -254,12 +255,12 @@ def _is_phrase_end(text: Sequence[_Word], start: int, end: int) -> bool:
 
 
 def _has_number(text: Sequence[_Word], end: int) -> bool:
-    """Return whether a number follows ``text[:end]``, so that a phrase that ends there is incomplete."""
+    """Return whether a number follows ``text[:end]``. If so, a phrase that ends there is incomplete."""
     return end < len(text) and text[end].joined and text[end].lower.isdigit()
 
 
 def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
-    """Return whether a word ending in -ed is a form of another word of the texts or of a general word (``increased``).
+    """Return whether a word in -ed is a form of a word in the texts or in the list of general words (``increased``).
 
     Also return True for a word that is mostly followed by ``with`` or ``by``: ``risks associated``.
     """

@@ -37,10 +37,10 @@ class Topic:
     examples: tuple[str, ...]
     """Ids of the statements nearest to the topic's centre."""
     named_by: NameSource = "words"
-    """Source of the name; ``earlier`` is a proposal of an earlier run that still fits."""
+    """Source of the name. ``earlier``: proposed in an earlier run and still valid."""
     report: str | None = None
-    """Report that contains at least 90% of the topic's statements, if there are several reports; the topic may then
-    reflect that report's wording rather than a subject."""
+    """Report that contains at least 90% of the topic's statements; None if there is no such report or only one report.
+    Such a topic may reflect the report's wording rather than a subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,8 @@ class TopicModel:
 
     topics: tuple[Topic, ...]
     statements: tuple[AssignedStatement, ...]
-    """Statements with their topics: all tagged ones except duplicates, and possibly untagged ones."""
+    """Statements with their topics: all tagged statements except duplicates, and untagged statements if they were
+    included."""
     clusters: int
     outliers: int
     """Number of tagged statements outside every cluster, whether or not they were assigned to a topic."""
@@ -180,7 +181,7 @@ def report_table(model: TopicModel, statements: Sequence[Statement]) -> Table:
 def count_by_report(
     model: TopicModel, statements: Sequence[Statement]
 ) -> tuple[tuple[str, ...], Counter[tuple[int, str]]]:
-    """Return the sorted names of the reports, and the number of tagged statements by pair of topic and report."""
+    """Return the sorted names of the reports, and the number of tagged statements per (topic, report)."""
     counts: Counter[tuple[int, str]] = Counter()
     for statement in statements:
         topic = model.topic_of(statement.id) if statement.tag is not None else None

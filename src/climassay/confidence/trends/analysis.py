@@ -95,8 +95,8 @@ class UntaggedScore:
     """Mean score of tagged and untagged statements together."""
     low: float
     high: float
-    """Upper end of the 95% interval of ``together``, for which the standard errors of the tagged and the untagged
-    statements are added in quadrature."""
+    """Upper end of the 95% interval of ``together``. Its standard error combines those of tagged and untagged
+    statements in quadrature."""
 
 
 def read_predictions(path: Path) -> Predictions:
@@ -131,7 +131,7 @@ def read_predictions(path: Path) -> Predictions:
 
 
 def select_held_out(cases: TrendStatements, predictions: Predictions) -> list[TrendStatement]:
-    """Return the tagged statements that have a prediction and whose tag is one of the tagger's levels."""
+    """Return the tagged statements with a prediction and with one of the tagger's levels as their tag."""
     return [case for case in cases.tagged if case.tag in predictions.levels and case.id in predictions.probabilities]
 
 
@@ -208,7 +208,7 @@ def estimate_untagged_scores(
 
 
 def _compute_section_mean(cases: Sequence[TrendStatement]) -> tuple[float, float]:
-    """Return the mean score and its standard error over sections (linearised ratio); both are 0 without statements."""
+    """Return the mean score over sections and its standard error (linearised ratio); both are 0 without statements."""
     if not cases:
         return 0.0, 0.0
     mean = sum(case.score for case in cases) / len(cases)
@@ -268,7 +268,7 @@ class UntaggedReport:
     reason: str
     """Practice of the report, or the number of its tagged sentences."""
     known: bool
-    """Whether the lack of tags is known from the literature; otherwise it was found in the data."""
+    """True if the lack of tags is known from the literature, False if it was found in the data."""
 
 
 def count_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]:

@@ -272,7 +272,10 @@ def score_table(analysis: TrendAnalysis) -> Table:
 
 
 def score_rows(analysis: TrendAnalysis) -> Table:
-    """Return the scores as numbers, one row per topic and column; an empty topic or column means all of them."""
+    """Return the scores as numbers, one row per topic and column.
+
+    An empty topic or column means all topics or columns.
+    """
     results = (*analysis.scores.cells.values(), *analysis.scores.by_topic, *analysis.scores.by_column)
     rows = [
         (
@@ -306,7 +309,7 @@ def share_table(analysis: TrendAnalysis) -> Table:
 
 
 def deviation_table(analysis: TrendAnalysis) -> Table:
-    """Return the topics that are most and least confident relative to other statements in the same columns."""
+    """Return a table of the topics that deviate most, up and down, from other statements in the same columns."""
     deviations = analysis.scores.deviations
     selected_deviations = (
         deviations

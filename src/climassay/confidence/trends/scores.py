@@ -28,7 +28,7 @@ from climassay.errors import InputError
 from climassay.statistics import Estimate, Interval, holm
 
 ColumnKind = Literal["cycle", "working group", "report"]
-"""Property that divides statements into the columns to compare, one column for each of its values."""
+"""Property that divides statements into columns to compare, with one column for each value of the property."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ def _compute_differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
 
 N_PERMUTATIONS = 9_999
 _PERMUTATION_STREAM = 5_077
-"""Key of the permutations' random stream, which makes them independent of other draws with the same seed."""
+"""Key of the random stream for permutations, so that they are independent of other draws with the same seed."""
 _N_FIRST_PERMUTATIONS = 999
 """Number of permutations after which the test stops if the topic is clearly unchanged."""
 _MAX_FIRST_P = 0.1
@@ -333,8 +333,8 @@ def measure_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tu
         seed: Seed of the permutations.
 
     Returns:
-        For each pair of columns, the change of all topics together, then those of the topics with at least five
-        sections in both columns, from the greatest increase to the greatest decrease.
+        Changes by pair of columns. The change of all topics together comes first. Topics with at least five sections in
+        both columns follow, from the greatest increase to the greatest decrease.
     """
     if cases.kind != "cycle" and (cases.kind != "report" or len(cases.columns) != 2):
         return ()

@@ -19,7 +19,7 @@ _PRIVATE_USE = "\ue000-\uf8ff"
 _LONE_SURROGATES = "\ud800-\udfff"
 """Range of surrogate code points, which cannot be stored; JSON may contain unpaired ones."""
 _STYLED_CHARACTERS = "\U0001d400-\U0001d7ff"
-"""Range of letters and digits in a mathematical style such as italic, which are replaced by plain ones."""
+"""Range of mathematical letters and digits, for example in italics. They are replaced by plain letters and digits."""
 _WINDOWS_1252 = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
 """Windows-1252 character for each control character that results from decoding its byte as Latin-1."""
 _SOFT_HYPHEN = "\u00ad"
@@ -52,7 +52,7 @@ def clean(text: str) -> str:
 
 
 def _replace_unusual(match: re.Match[str]) -> str:
-    """Return the replacement for a sequence of unusual characters; digits on both sides of it remain separated."""
+    """Return the replacement for a sequence of unusual characters. Digits before and after it remain separated."""
     characters = match.group()
     replacement = "".join(_REPLACEMENTS.get(char) or _to_plain(char) for char in characters)
     previous_character, next_character = (

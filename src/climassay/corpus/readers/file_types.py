@@ -189,7 +189,10 @@ def _sort_by_type(paths: Iterable[str | Path]) -> tuple[list[Path], dict[Path, C
 
 
 def _iterate_files(folder: Path) -> Iterator[Path]:
-    """Yield the files in a folder and its subfolders, sorted, except hidden ones and links out of the folder."""
+    """Yield the files in a folder and its subfolders in sorted order.
+
+    Hidden files and links out of the folder are skipped.
+    """
     root = folder.resolve()
     for file in sorted(folder.rglob("*")):
         is_hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)

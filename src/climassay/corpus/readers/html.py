@@ -26,7 +26,7 @@ _NOT_NESTED_TAGS = frozenset(
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "body"),
     ]
 )
-"""Tags that need no end tag, or whose element ends at the next tag of the same kind; they do not count as nested."""
+"""Tags that need no end tag, or whose element ends at the next tag of the same kind. They do not count as nested."""
 _VOID_TAGS = frozenset(
     [
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),

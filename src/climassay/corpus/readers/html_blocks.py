@@ -94,7 +94,7 @@ MAX_LINK_SHARE = 0.8
 """Maximum fraction of link text in a short block that is not a sentence; with more, the block counts as navigation."""
 SHORT_BLOCK = 120
 MAX_NAVIGATION_LENGTH = 600
-"""Maximum length of a navigation element in characters; a longer one is only omitted if it is mostly links."""
+"""Maximum length of a navigation element in characters. A longer element is omitted only if it is mostly links."""
 SHORT_FORM = 200
 SHORT_NAMED = 200
 MIN_SPACES = 3
@@ -105,10 +105,10 @@ MIN_MAIN_SHARE = 0.3
 MAX_PROSE_OUTSIDE = 0.5
 """Maximum ratio of the running text outside the content to the content; above it, the whole page is read."""
 LONG_CELL = 300
-"""Maximum length, in characters, of a cell with paragraphs; a table with a longer one counts as a layout table."""
+"""Maximum length, in characters, of a cell with paragraphs. A table with a longer cell counts as a layout table."""
 MIN_DATA_ROWS = 3
 MIN_DATA_COLUMNS = 3
-"""Minimum number of columns of a data table with long cells; it must also have :data:`MIN_DATA_ROWS` rows."""
+"""Minimum number of columns of a data table with long cells. Such a table also needs :data:`MIN_DATA_ROWS` rows."""
 _SCAN_FACTOR = 40
 """Maximum number of characters scanned to measure navigation elements, as a multiple of the page's length."""
 
@@ -492,7 +492,7 @@ def _is_layout(table: LexborNode, rows: list[LexborNode]) -> bool:
 
 
 def _count_title_rows(grid: list[list[str | None]]) -> int:
-    """Return the number of rows at the top that consist of a single cell which spans all columns."""
+    """Return the number of rows at the top that consist of a single cell spanning all columns."""
     count = 0
     while count < len(grid) - 1 and len(grid[count]) > 1 and all(cell is None for cell in grid[count][1:]):
         count += 1

@@ -50,7 +50,8 @@ HEADER_BYTES = 1024
 TRAILER_BYTES = 2048
 MAX_TITLE = 200
 MAX_TEXT_OBJECTS = 50_000
-"""Maximum number of text objects of a page: ten times as many as in a page full of numbers. More take minutes."""
+"""Maximum number of text objects on a page: ten times as many as on a page full of numbers. Reading more takes
+minutes."""
 MAX_CHARACTERS = 1_000_000
 """Maximum number of characters of a page."""
 _IMAGES = frozenset({pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM})
@@ -225,7 +226,7 @@ def _format_page_numbers(numbers: list[int]) -> str:
 
 
 def _find_title(metadata: str, pages: Sequence[PdfPage]) -> str:
-    """Return the title in the metadata if it is usable; otherwise the largest text on the first page with words."""
+    """Return the title in the metadata if it is usable; otherwise the largest text on the first page that has words."""
     if len(metadata) > 3 and not _NO_TITLE.fullmatch(metadata) and any(char.isalpha() for char in metadata):
         return metadata
 
@@ -243,7 +244,7 @@ def _find_title(metadata: str, pages: Sequence[PdfPage]) -> str:
 
 
 MAX_SIDE = 1500
-"""Length of the longer side of the image in pixels, about 130 pixels per inch of a printed page."""
+"""Length of the longer side of the image, in pixels (about 130 pixels per inch of a printed page)."""
 MAX_BOXES = 20_000
 """Maximum number of characters of a page whose positions are computed; printed pages have several thousand."""
 MAX_OBJECTS = 500_000
@@ -251,7 +252,7 @@ MAX_OBJECTS = 500_000
 CONTEXT = 60
 """Number of letters before and after a quotation that distinguish it from other occurrences on the page."""
 MIN_PART = 8
-"""Minimum number of letters of a matching part of a quotation; shorter matches are ignored as coincidences."""
+"""Minimum number of letters in a matching part of a quotation. Shorter matches are ignored as coincidences."""
 MIN_MATCHED = 0.8
 """Minimum fraction of a quotation's letters that the matching parts must cover."""
 MAX_GAP = 1500
@@ -326,7 +327,7 @@ class DrawnPage:
         )
 
     def rectangles(self, start: int, end: int) -> Iterator[Box]:
-        """Yield one rectangle per line of a range of characters of the text."""
+        """Yield one rectangle per line for a range of characters in the text."""
         line: Box | None = None
         for left, top, right, bottom in self.boxes[start:end]:
             if right <= left or bottom <= top:

@@ -11,7 +11,7 @@ from climassay.corpus.readers.pdf_lines import Line, OmittedCounts, PdfPage, has
 MARGIN_ZONE = 0.13
 """Fraction of the page height, at the top and at the bottom, that may contain running heads and feet."""
 MIN_PAGES_REPEATED = 3
-"""Number of pages on which a line must recur at the same position to be a running head, foot or margin tab."""
+"""Minimum number of pages with a line at the same position for the line to be a running head, foot or margin tab."""
 MAX_REPEATED = 0.6
 """Maximum fraction of a page's lines that may be running heads, feet and tabs."""
 MAX_HEAD_LENGTH = 150
@@ -148,7 +148,7 @@ def order_lines(page: PdfPage) -> list[Line]:
     """Return a page's lines in reading order, and set the right edge of each line's column in place.
 
     Consecutive lines below each other form chunks. A chunk that spans the columns, such as a title or a wide caption,
-    divides the page; above and below it, chunks are sorted by column from left to right.
+    divides the page. Above and below such a chunk, chunks are sorted by column from left to right.
     """
     ordered_lines: list[Line] = []
     for group in _group_chunks(_build_chunks(page.lines)):
@@ -264,7 +264,7 @@ def _find_gutter(lines: list[Line]) -> float | None:
 
 
 def _count_side_by_side(lines: list[Line], start: float) -> int:
-    """Return the number of lines with a neighbour in the other column, if the right column begins at ``start``.
+    """Return the number of lines with a line beside them in the other column, if the right column begins at ``start``.
 
     The result is 0 if there are too few. Lines that cross the gutter are ignored, since a wide caption may interrupt
     the columns.

@@ -256,7 +256,7 @@ def _continues_sentence(text: str) -> bool:
 
 
 def _list_columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
-    """Return, for each column of numbers, the side and position of its edge, its step and its first number."""
+    """Return the side and position of the edge, the step and the first number of each column of line numbers."""
     columns: dict[tuple[bool, int], tuple[bool, float, int, int]] = {}
     for chain in chains:
         key = chain.by_right_edge, round(chain.edge / MAX_EDGE_DISTANCE)

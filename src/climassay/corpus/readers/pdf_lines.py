@@ -27,7 +27,7 @@ MAX_PIECE_GAP = 1.3
 """Maximum gap between two pieces of a line, as a multiple of the type size."""
 MIN_SAMPLED_LENGTH = 3
 MIN_WIDE_SHARE = 0.6
-"""Minimum width, as a fraction of the page width, of a line that may consist of two lines in adjacent columns."""
+"""Minimum width, as a fraction of the page width, at which a line may consist of two lines in adjacent columns."""
 GUTTER = 1.2
 MIN_GUTTER_LINES = 4
 GUTTER_SAMPLE = 6
@@ -78,7 +78,7 @@ class EdgeNumber:
     x0: float
     x1: float
     text_edge: float
-    """Horizontal position of that edge of the remaining text which is next to the number."""
+    """Horizontal position of the edge of the remaining text that is nearer to the number."""
     bold: bool
     """True if the first and last characters of the rest of the line are bold."""
     starts_bold: bool
@@ -115,7 +115,7 @@ class Line:
     lead: EdgeNumber | None = None
     tail: EdgeNumber | None = None
     pieces: tuple[tuple[int, str], ...] = ()
-    """Pieces that were joined to form the line, each with PDFium's index of its first character and its text."""
+    """Pieces that were joined to form the line, each as (PDFium's index of the first character, text)."""
 
 
 @dataclass(slots=True)
@@ -549,7 +549,7 @@ def _extract_page_text(text_page: Any) -> tuple[str, bool]:
 
 
 def _append_if_continued(line: Line, piece: Line, is_after_space: bool) -> bool:
-    """Append a piece to the preceding line if it is adjacent on the same baseline or a superscript.
+    """Append a piece to the preceding line if the piece is adjacent on the same baseline, or is a superscript.
 
     Returns:
         Whether the piece was appended.

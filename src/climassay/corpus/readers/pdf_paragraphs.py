@@ -129,7 +129,7 @@ class Style:
 FAMILY_SHARE = 0.15
 MIN_DISTANCES = 3
 MIN_PROSE_LINE = 35
-"""Minimum length of lines that determine the style, in characters; shorter ones may be labels of figures."""
+"""Minimum length, in characters, of lines that determine the style. Shorter lines may be figure labels."""
 
 
 MIN_SLIDE_SIZE = 0.02
@@ -627,7 +627,7 @@ class BlockBuilder:
 
 
 def _continues(previous: Paragraph, paragraph: Paragraph) -> bool:
-    """Return whether a paragraph continues the preceding one in the next column, on the next page or past a figure."""
+    """Return whether a paragraph continues the previous one in the next column, on the next page or past a figure."""
     last_line, first_line = previous.last, paragraph.first
     if (
         abs(last_line.size - first_line.size) > MAX_SIZE_DIFFERENCE * last_line.size

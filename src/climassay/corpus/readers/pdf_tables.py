@@ -27,7 +27,8 @@ MAX_ROW_GAP = 4.5
 MAX_LABEL_ROWS = 4
 """Maximum number of consecutive rows without numbers, such as lines of a long label."""
 MAX_ROWS_TO_NEXT = 2
-"""Maximum number of rows from a possible running head or foot to the next row with numbers, if both form a table."""
+"""Maximum distance, in rows, from a possible running head or foot to the next row with numbers if both belong to one
+table."""
 MAX_HEADER_ROWS = 4
 MAX_HEADER_CELLS = 2
 """Maximum number of header cells over one column; a larger number indicates labels of an axis."""
@@ -314,7 +315,7 @@ def _merge_intervals(intervals: Sequence[Interval], n_bridges: int = 0) -> list[
 
 
 def _find_overlapped_columns(cell: Line, columns: Sequence[Interval]) -> list[int]:
-    """Return the indices of the column that a cell overlaps most and of the columns that it mostly covers."""
+    """Return the index of the column that a cell overlaps most, and of every column that it mostly covers."""
     overlaps = [min(cell.x1, right) - max(cell.x0, left) for left, right in columns]
     max_overlap = max(overlaps)
     is_covered = [

@@ -186,7 +186,10 @@ def _mark_after_title(
 
 
 def _mark_runs(looks_like_entries: Sequence[bool], is_reference: list[bool], start: int, end: int) -> None:
-    """Set ``is_reference`` for sequences of entries without a heading; one other block does not end a sequence."""
+    """Set ``is_reference`` for sequences of entries without a heading.
+
+    A single block of another kind does not end a sequence.
+    """
     index = start
     while index < end:
         if not looks_like_entries[index]:

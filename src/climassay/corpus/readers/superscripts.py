@@ -166,7 +166,7 @@ class _LineJoiner:
         """True if the last characters are a subscript."""
 
     def add(self, text: str) -> None:
-        """Append text, after a space if two words or numbers would otherwise join where text was removed."""
+        """Append text. Insert a space first if removed text would otherwise leave two words or numbers joined."""
         if not text:
             return
         if self._has_gap and self._tail[-1:].isalnum() and text[0].isalnum():

@@ -43,7 +43,7 @@ _NON_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 
 
 def find_columns(names: Sequence[str], chosen: TableColumns, source: str) -> TableColumns:
-    """Return the columns of a table: those that the user chose, and the others by common names.
+    """Return the columns of a table. Columns that the user did not choose are found by common names.
 
     Raises:
         DocumentError: A chosen column does not exist, or no column seems to contain text; the message lists the
@@ -98,7 +98,7 @@ class TableRows(NamedTuple):
 
 
 def read_table(data: bytes, source: str, options: ReadOptions, *, kind: str) -> ReadResult:
-    """Read a table into documents; rows with equal values in the document columns form one document.
+    """Read a table into documents. Rows with equal values in the document columns form one document.
 
     Raises:
         DocumentError: The file is not a table of this kind, or has no rows or no text column.
@@ -213,7 +213,7 @@ def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> TableRo
 
 
 def _with_problems(table: DelimitedTable, source: str) -> TableRows:
-    """Return the rows of a table, with a problem for lines above the header and one for rows with too many cells."""
+    """Return the rows of a table, with problems for lines above the header and for rows with too many cells."""
     problems = []
     if table.lines_above:
         first_line = table.lines_above[0][:MAX_QUOTED]

@@ -104,7 +104,7 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
 
 
 def _find_omitted_kind(part: str) -> str | None:
-    """Return the kind of a paragraph to be omitted: a line of a table of contents, or stray signs; otherwise None."""
+    """Return the kind of a paragraph to omit (contents line or stray signs); None if it is to be kept."""
     if not (_WORD.search(part) or _FIGURES.search(part)):
         return "stray marks"
     return "contents lines" if _LEADERS.search(part) and _PAGE_AT_END.search(part) else None

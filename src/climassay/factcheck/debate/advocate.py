@@ -271,10 +271,10 @@ def _judge_statement(
     subclaim: Subclaim,
     passages: Sequence[RetrievedPassage],
     state: DebateState,
-    number: int,
+    round_number: int,
 ) -> Steps[AdvocateOpinion]:
     """Judge one statement; without passages the opinion is "not enough information" and no model is called."""
-    empty_opinion = _make_uninformed_opinion(advocate, context, number, subclaim.number, passages)
+    empty_opinion = _make_uninformed_opinion(advocate, context, round_number, subclaim.number, passages)
     if not passages and not advocate.is_plain:
         return empty_opinion
     prompt = _assessment_prompt(advocate, context, [subclaim], passages, state)
@@ -282,15 +282,15 @@ def _judge_statement(
     assessment = yield from explain(prompt, context.config, assessment)
     if assessment.error is not None:
         return replace(empty_opinion, verdict=None, error=assessment.error)
-    context.report_activity(advocate.name, "checking quotations", number)
+    context.report_activity(advocate.name, "checking quotations", round_number)
     verification = verify(context, assessment, subclaim.text, passages, in_house=advocate.is_plain)
     opinion = _make_opinion(context, empty_opinion, assessment, verification)
     if opinion.verdict == context.scale.nei:
         return opinion
-    contradicts = yield from find_contradiction(
+    contradiction = yield from find_contradiction(
         context, advocate.model, subclaim.text, opinion.verdict, opinion.explanation
     )
-    return replace(opinion, contradicts=contradicts)
+    return replace(opinion, contradicts=contradiction)
 
 
 def _aggregate(advocate: Advocate, context: DebateContext, parts: Sequence[AdvocateOpinion]) -> Steps[AdvocateOpinion]:

@@ -67,8 +67,8 @@ class ElicitationConfig:
     calibrated: bool = True
     """Whether to calibrate probabilities with a content-free prompt (``scored`` only)."""
     brief: bool = False
-    """Whether to use short prompts, and to leave the preceding lines of the answer out of the prompt when a text is
-    generated, for very small models (``scored`` only)."""
+    """Whether to use short prompts for very small models (``scored`` only). A prompt for generated text then omits the
+    preceding lines of the answer."""
     side_check: bool = True
     """Whether to ask the model for which side of the scale an explanation argues (``scored`` only)."""
     text_tokens: int = 80
@@ -132,7 +132,7 @@ class Assessment:
     draft: str = ""
     explanation: str = ""
     lead: str = ""
-    """Fixed opening of the explanation, written by the program; it needs no citation."""
+    """Fixed opening of the explanation, written by the program. It needs no citation."""
     truncated: bool = False
     """Whether the explanation was truncated."""
     answer: str = ""
@@ -323,18 +323,18 @@ def _score_verdict(partial_answer: _PartialAnswer) -> Steps[tuple[float, ...]]:
 # ------------------------------------------------------------------------------------------------------ by schema
 
 _CHARACTERS_PER_TOKEN = 10
-"""Number of characters that the schema allows per token; it is generous, because the limit truncates local models'
-texts."""
+"""Number of characters that the schema allows per token. The number is generous, because local models' texts are cut
+off at the limit."""
 _MAX_QUOTATION_LENGTH = 1000
 _MAX_QUOTATIONS = 6
-"""Maximum number of quotations in one answer; small models fill the list, so this number determines how long they
-take."""
+"""Maximum number of quotations in one answer. Small models fill the list, so this number determines their response
+time."""
 MAX_QUESTIONS = 3
 """Maximum number of questions of a participant in one round; the prompts state it."""
 
 
 def answer_schema(prompt: AssessmentPrompt, config: ElicitationConfig) -> dict[str, Any]:
-    """Return the JSON schema of an assessment; its fields appear in the order in which they are to be decided."""
+    """Return the JSON schema of an assessment, with the fields in the order in which they are to be decided."""
     text = {"type": "string", "maxLength": config.text_tokens * _CHARACTERS_PER_TOKEN}
     judgement = _judgement_schema(prompt, config, text)
     fields: dict[str, Any] = {}

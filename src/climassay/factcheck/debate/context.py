@@ -49,8 +49,8 @@ TEMPLATES = (
     "reply", "side",
 )  # fmt: skip
 MIN_MOVED_WORDS = 5
-"""Minimum number of words for a quotation to be attributed to another passage than the model named; a shorter one may
-occur there by chance."""
+"""Minimum length, in words, of a quotation that is attributed to a different passage from the one named by the model. A
+shorter quotation may occur there by chance."""
 _MAX_WORDS = 90
 """Maximum number of words of another participant's explanation in a small model's prompt."""
 
@@ -330,7 +330,7 @@ def verify(
 
 
 def _locate_quotation(quotation: Quotation, texts: Mapping[int, str]) -> Quotation | None:
-    """Return a quotation with the number of the passage in which it occurs; None if it occurs in none."""
+    """Return a quotation with the number of the passage that contains it; None if no passage does."""
     if is_quoted(quotation.text, texts.get(quotation.passage, "")):
         return quotation
     if len(quotation.text.split()) < MIN_MOVED_WORDS:
@@ -355,7 +355,7 @@ def _supports_verdict(
 
 
 def is_likelihood_supported(likelihood: Likelihood, is_correct: bool, sentences: Sequence[str]) -> bool:
-    """Return whether a likelihood fits the verdict's side and one of the sentences states it or its opposite."""
+    """Return whether a likelihood fits the verdict's side, and a sentence states the likelihood or its opposite."""
     if not fits_verdict(likelihood, is_correct):
         return False
     stated_terms = {match[1].lower() for text in sentences for match in _TERM.finditer(" ".join(text.split()))}

@@ -57,8 +57,7 @@ class RetrievedEvidence:
     """Passages retrieved for a claim."""
 
     passages: tuple[tuple[tuple[FoundPassage, ...], ...], ...]
-    """Passages by advocate and subclaim, best first; at most as many for each subclaim as the advocate's settings
-    allow."""
+    """Passages by advocate and subclaim, best first. The advocate's settings limit the number per subclaim."""
     candidates: tuple[FoundPassage, ...] = ()
     """Passages that were graded, with their grades."""
     warning: str = ""
@@ -75,8 +74,8 @@ class _Grade:
     value: int | None
     """Relevance grade of the passage; None if the model skipped it."""
     statements: frozenset[int]
-    """Numbers of the statements to which the passage is relevant; if empty, it is relevant to those for which it was
-    found."""
+    """Numbers of the statements to which the passage is relevant. If empty, it is relevant to the statements for which
+    it was found."""
 
 
 def find_evidence(

@@ -86,7 +86,7 @@ class Consolidation:
 
 
 def informed_opinions(opinions: Sequence[AdvocateOpinion]) -> tuple[AdvocateOpinion, ...]:
-    """Return the opinions of the advocates that have information and whose model calls succeeded."""
+    """Return the opinions of all advocates with information and successful model calls."""
     return tuple(opinion for opinion in opinions if opinion.informed and opinion.verdict is not None)
 
 
@@ -97,7 +97,7 @@ def compute_spread(opinions: Sequence[AdvocateOpinion], scale: Scale) -> int | N
 
 
 def are_close(spread: int | None, scale: Scale) -> bool:
-    """Return whether verdicts with this spread are close: at most one step apart, but not at both ends of the scale."""
+    """Return whether verdicts with this spread are close: at most one step apart, and not the two ends of the scale."""
     return spread is None or spread <= max(0, min(_CLOSE_STEPS, len(scale.labels) - 2))
 
 

@@ -67,7 +67,10 @@ class DebateSetup:
 
     @property
     def calls_of_one_round(self) -> int | None:
-        """Number of model calls in a debate of one round; None for ``scored``, for which it depends on the answers."""
+        """Number of model calls in a debate of one round.
+
+        None for ``scored``, where the number depends on the answers.
+        """
         if self.config.elicitation == "scored":
             return None
         return (self.settings.split == "model") + self.profile.grade_passages + len(self.advocates) + 1
@@ -170,7 +173,7 @@ def _refusal_warning(reading: ClaimReading) -> str:
 def _run_rounds(
     context: DebateContext, setup: DebateSetup, evidence: RetrievedEvidence
 ) -> Steps[tuple[list[Round], Consolidation]]:
-    """Hold rounds until the debate closes; return them with the mediator's assessment of the last one."""
+    """Hold rounds until the debate closes. Return the rounds and the mediator's assessment of the last round."""
     # Passages are numbered after all searches, so that the numbers do not depend on the order of the answers.
     passages: PassageTable = [
         [context.sources.add(found_passages, advocate.name) for found_passages in results]
@@ -284,7 +287,7 @@ def add_follow_up_passages(
     *,
     keep_all: bool,
 ) -> list[RetrievedPassage]:
-    """Return the passages found for a question, at most half of ``max_passages``, followed by the old ones.
+    """Return the passages found for a question, at most half of ``max_passages``, followed by the earlier passages.
 
     The list is truncated to ``max_passages`` unless ``keep_all`` is set.
     """

@@ -109,7 +109,10 @@ class DebateScheduler(Generic[T]):
         return [self._results[index] for index in range(len(self._debates))]
 
     def _do_next(self, pool: ThreadPoolExecutor) -> None:
-        """Advance a debate if one is ready; otherwise start searches, and call local models or wait for a thread."""
+        """Advance a debate that is ready.
+
+        If there is none, start searches, then call local models or wait for a thread.
+        """
         while self._n_started < len(self._debates) and len(self._pending) + len(self._ready) < self._concurrency:
             self._ready.append((self._n_started, None))
             self._n_started += 1

@@ -33,7 +33,7 @@ class ScoringRequest:
     """Name of the model."""
     model_request: OptionRequest
     blank: bool = False
-    """Whether the prompt is content-free; such a prompt is the same for every claim and is sent once per run."""
+    """Whether the prompt is content-free. Such a prompt is the same for every claim and is sent once per run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def find_explanation(transcript: Transcript, party: str) -> tuple[tuple[AnswerSe
 
 @dataclass(frozen=True, slots=True)
 class RiskCoverage:
-    """Accuracy of the most certain verdicts as a function of the proportion of claims that they cover.
+    """Accuracy of the most certain verdicts as a function of coverage, the proportion of claims that they cover.
 
     "Not enough information" and failed checks cover no claim, so the curve may end below full coverage.
     """
@@ -85,7 +85,7 @@ class RiskCoverage:
     claims: int
     """Number of claims with a published verdict."""
     points: tuple[CoveragePoint, ...]
-    """Points of the curve, most certain verdicts first; equally certain ones form one point."""
+    """Points of the curve, most certain verdicts first. Equally certain verdicts form one point."""
     area: float
     """Mean accuracy over the range of coverage, with ties in random order.
 
@@ -94,9 +94,9 @@ class RiskCoverage:
     unordered: float
     """Area expected for a random order of the verdicts: the accuracy of all verdicts."""
     constant: str
-    """Most frequent published class."""
+    """Most frequent class among the published verdicts. The constant baseline always predicts this class."""
     constant_accuracy: float
-    """Accuracy of always predicting the most frequent published class, on all claims."""
+    """Accuracy of the constant baseline on all claims."""
 
 
 def risk_coverage(
@@ -172,7 +172,7 @@ class RoundCounts:
 
     debates: int
     needed: tuple[tuple[int, int], ...]
-    """Pairs of a number of rounds and the number of debates with that many rounds."""
+    """Pairs (number of rounds, number of debates with that many rounds)."""
     closed: tuple[tuple[str, int], ...]
     """Pairs of a reason for closing and the number of debates closed for this reason, most frequent first."""
     opened: tuple[tuple[str, int], ...]
@@ -221,7 +221,7 @@ class CitationCounts:
     removed: int
     """Number of citations removed because they name no retrieved passage."""
     with_foreign_numbers: int
-    """Number of cited sentences that state a number absent from the passages that they cite."""
+    """Number of sentences with citations that state a number absent from the cited passages."""
     entailed: Estimate | None
     """Proportion of citations whose passage entails the sentence; None if not measured."""
 
@@ -239,7 +239,7 @@ class LevelChange:
 
 @dataclass(frozen=True, slots=True)
 class AdvocateEffect:
-    """Effect of leaving an advocate out of the debates, by number of classes."""
+    """Effect on the scores of leaving one advocate out of the debates, by number of classes."""
 
     advocate: str
     claims: int
@@ -264,7 +264,7 @@ def count_distributions(
 
 
 def compute_nei_rates(debates: Sequence[Transcript], parties: Sequence[str], scale: Scale) -> tuple[NeiRate, ...]:
-    """Return for each party the proportion of debates in which its last verdict is "not enough information"."""
+    """Return, for each party, the proportion of debates that it ended with the verdict "not enough information"."""
     if not debates:
         return ()
     counts = [(party, sum(verdict_of(transcript, party) == scale.nei for transcript in debates)) for party in parties]
@@ -437,7 +437,7 @@ class PartyRoundScores:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Verdict of the mediator that differs from the published one and is not "not enough information"."""
+    """Verdict of the mediator, other than "not enough information", that differs from the published verdict."""
 
     claim: str
     """Id of the claim."""
@@ -445,7 +445,7 @@ class Disagreement:
     truth: str
     verdict: str
     distance: int | None
-    """Number of scale steps between the two verdicts; None if the published one has no position on the scale."""
+    """Number of scale steps between the two verdicts; None if the published verdict has no position on the scale."""
     probability: float | None
     confidence: str | None
     explanation: str
@@ -471,14 +471,14 @@ class RunAnalysis:
     claims: int
     """Number of distinct claims."""
     repeated: int
-    """Number of transcripts omitted because an earlier one has the same claim."""
+    """Number of transcripts omitted because an earlier transcript has the same claim."""
     with_truth: int
     """Number of claims with a published verdict."""
     outcomes: tuple[tuple[Outcome, int], ...]
     """Pairs of outcome and number of fact-checks, including outcomes that did not occur."""
     scores: tuple[PartyScores, ...]
-    """Scores of the mediator and the advocates; empty if no claim has a published verdict. Claims that were not debated
-    or whose check failed count as wrong."""
+    """Scores of the mediator and the advocates; empty if no claim has a published verdict. Claims without a debate and
+    failed checks count as wrong."""
     by_round: tuple[PartyRoundScores, ...]
     """Scores by party and round; empty without published verdicts or if no debate had a second round."""
     distributions: tuple[Distribution, ...]

@@ -120,7 +120,7 @@ _METRIC_HEADINGS = ("n", "right", "95% interval", "const.", "macro F1", "95% int
 
 
 def scores_by_level(analysis: RunAnalysis) -> Iterator[tuple[str, str, VerdictScores]]:
-    """Yield triples of number of classes, participant and scores, ordered by number of classes."""
+    """Yield (number of classes, participant, scores), ordered by number of classes."""
     for levels in zip(*(party_scores.levels for party_scores in analysis.scores), strict=True):
         for party_scores, scores in zip(analysis.scores, levels, strict=True):
             yield f"{len(scores.classes)} classes", party_scores.party, scores
@@ -193,7 +193,7 @@ def nei_table(analysis: RunAnalysis) -> Table:
 
 
 def round_table(analysis: RunAnalysis) -> Table:
-    """Return a table of numbers of rounds, and of reasons for closing debates and for further rounds."""
+    """Return a table of debate counts by number of rounds, reason for closing and reason for further rounds."""
     rounds = analysis.rounds
     rows = [("rounds needed", str(number), str(count)) for number, count in rounds.needed]
     rows += [("closed because", reason, str(count)) for reason, count in rounds.closed]

@@ -44,7 +44,7 @@ class Publication:
 
     @property
     def provenance(self) -> str:
-        """Sentence that states who assessed the claim and what the reviewers think of the result."""
+        """Sentence stating who assessed the claim, and the reviewers' opinion of the result."""
         agree, disagree = (
             sum(review.opinion == opinion for review in self.reviews) for opinion in ("agree", "disagree")
         )

@@ -41,7 +41,7 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class VerdictMetrics:
-    """Accuracy and macro averages on a set of rows, and those of the majority-class baseline on the same rows.
+    """Accuracy and macro averages on a set of rows, with the same scores of the majority-class baseline.
 
     Values range from 0 to 1. Intervals are percentile bootstraps over claims. If no claim or every claim is right, they
     are Wilson's, because a bootstrap interval would have no width. An estimate's ``n`` is the number of claims.
@@ -165,10 +165,11 @@ def score_verdicts(
 
     Notes:
         The treatment of a class that occurs on one side only was found by reproducing the paper's figures. On the 170
-        claims of its appendix E the system never predicts "imprecise", the truth of two claims; the published precision
-        on 7 classes, 42.74, results if the class counts as 0, and 49.86 if it is left out. The advocates' rows show
-        that "not enough information" is such a class: the IPCC's precision on 7 and 2 classes, 34.13 and 83.69 without
-        it, is published as 29.86 and 55.80 with it: 7/8 and 2/3, for one more class of 0.
+        claims of its appendix E, the system never predicts "imprecise", the true verdict on two claims. If the
+        precision of this class counts as 0, the precision on 7 classes is 42.74, as published. If the class is left
+        out, the precision is 49.86. The advocates' rows show that "not enough information" is such a class: the IPCC's
+        precision on 7 and 2 classes, 34.13 and 83.69 without it, is published as 29.86 and 55.80 with it: 7/8 and 2/3,
+        for one more class of 0.
 
     References:
         Leippold et al. (2024), arXiv 2401.12566v1, table 1 and appendix E.
@@ -216,7 +217,7 @@ def score_verdicts(
 
 
 _MISSING_CODE, _UNKNOWN_CODE = -1, -2
-"""Codes of a missing verdict, and of a verdict that is not of the scale."""
+"""Codes of a missing verdict and of a verdict that is not on the scale."""
 
 
 def _encode(verdicts: Sequence[object], scale: Scale, count: int | None, names: Sequence[str]) -> NDArray[np.int64]:
@@ -316,7 +317,7 @@ def _compute_metrics(codes: _EncodedVerdicts, names: Sequence[str], resampling: 
 
 
 def _predict_constant(counts: NDArray[np.int64], constant_index: int) -> NDArray[np.int64]:
-    """Return the confusion matrices [..., k, k + 1] of always predicting one class for the same rows."""
+    """Return the confusion matrices [..., k, k + 1] of a baseline that predicts one class for all rows."""
     result = np.zeros_like(counts)
     result[..., constant_index] = counts.sum(-1)
     return result
@@ -345,8 +346,8 @@ def _resample_counts(
 ) -> NDArray[np.int64]:
     """Return the cell counts, shape [resamples, size], of bootstrap samples of claims with all their rows.
 
-    Claims with the same rows are interchangeable, so a sample is one draw from a multinomial distribution over the
-    kinds of claims, which is equivalent to drawing single claims but much faster.
+    Claims with the same rows are interchangeable. A sample is therefore one draw from a multinomial distribution over
+    the kinds of claims. This is equivalent to drawing single claims, but much faster.
 
     Args:
         cell_indices: Index of each row's cell of the confusion matrix, shape [n].
@@ -370,7 +371,7 @@ _PAGE_WIDTH = 100
 
 
 def verdict_data(scores: VerdictScores) -> dict[str, Any]:
-    """Return all scores as JSON-serialisable values; those on all rows are at the top level.
+    """Return all scores as JSON-serialisable values, with the scores on all rows at the top level.
 
     Returns:
         ``n``, ``accuracy``, ``precision``, ``recall``, ``f1``, ``constant`` and its four scores, ``averaged``,
@@ -457,7 +458,7 @@ def _metric_rows(metrics: VerdictMetrics) -> tuple[tuple[str, Estimate, Estimate
 
 
 def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
-    """Return the confusion matrix without classes that are neither true nor predicted, so that it fits a screen."""
+    """Return the confusion matrix without classes that never occur, neither as truth nor as prediction."""
     confusion, occurring_classes = scores.rows.confusion, set(scores.rows.figures.averaged)
     absent_classes = [name for name in scores.classes if name not in occurring_classes]
     columns = [column for column, name in enumerate(confusion.predicted) if name not in absent_classes]

@@ -23,7 +23,7 @@ class PairAgreement:
     first: str
     second: str
     kappa: ResampledEstimate
-    """Cohen's kappa; 1.0 if both annotators give all items one and the same label."""
+    """Cohen's kappa; 1.0 if both annotators give the same label to all items."""
     raw: Estimate
     """Proportion of items with the same label, with Wilson's interval."""
 
@@ -63,8 +63,8 @@ class AnnotatorStatistics:
     median_seconds: float | None
     """Median time per label, over the labels whose time is known; None if there are none."""
     agreement: Estimate | None
-    """Proportion of the annotator's labels that were confirmed, among those that another person adjudicated; None if
-    nobody adjudicated any."""
+    """Proportion of labels that were confirmed, among the annotator's labels that another person adjudicated; None if
+    there are no such labels."""
     skips: int
     edits: int
     """Number of labels that change the words or the term."""

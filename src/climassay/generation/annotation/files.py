@@ -139,7 +139,7 @@ def read_annotations(path: Path) -> AnnotationFile:
 
 
 def write_table(path: Path, items: Iterable[AnnotationItem]) -> int:
-    """Write current labels as comma-separated values, one per row; an item without labels gets a row of its own.
+    """Write current labels as comma-separated values, one label per row. An item without labels also gets a row.
 
     A cell that a spreadsheet would take for a formula gets a leading apostrophe, which :func:`read_table` removes.
     A path that ends in ``.xlsx`` gets a workbook, which cannot be imported.

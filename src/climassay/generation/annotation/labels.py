@@ -96,7 +96,7 @@ class Label:
     adjudicates: bool = False
     """Whether the label decides a conflict."""
     key: str = ""
-    """Key that the sender chose, unique in the dataset; a label sent again has the same key."""
+    """Key chosen by the sender, unique in the dataset. If a label is sent again, it has the same key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A contribution to the discussion of a draft; it decides nothing and is never changed."""
+    """Comment in the discussion of a draft. Comments decide nothing and are never changed."""
 
     key: str
     """Key that the sender chose, unique in the dataset."""
@@ -223,7 +223,7 @@ class QueueSummary:
 
 
 MAX_NAME_LENGTH = 120
-"""Maximum number of characters of a key or of an annotator's name."""
+"""Maximum length, in characters, of a key or an annotator's name."""
 MAX_TEXT_LENGTH = 10_000
 """Maximum number of characters of a remark, a question, an answer or an option."""
 _REASON_NAMES = tuple(reason.name for reason in ANNOTATION_REASONS)

@@ -44,7 +44,7 @@ from climassay.records.database import Database, split_keys
 
 
 def enqueue_new_drafts(database: Database, dataset: str) -> None:
-    """Queue drafts that the pipeline has stored since the last call, including failed ones that were written again.
+    """Queue drafts stored by the pipeline since the last call, including failed drafts that were written again.
 
     Raises:
         InputError: There is no such dataset.

@@ -181,7 +181,10 @@ def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
 
 
 def get_rubric(label: Label, item: AnnotationItem) -> tuple[Criterion, ...]:
-    """Return the rubric that a label accepts: the edited one, else the initial one; empty if the label rejects."""
+    """Return the rubric that a label accepts: the edited rubric if there is one, else the initial rubric.
+
+    Empty if the label rejects the item.
+    """
     return read_rubric((label.wording or item.draft.wording).answer) if label.accepted else ()
 
 
@@ -226,7 +229,7 @@ class RubricAgreement:
     shared: Estimate
     """Proportion of the criteria of two annotators' rubrics that match (Dice coefficient), averaged over questions."""
     floor: float | None
-    """Mean Dice coefficient between the two halves of one rubric; None if all rubrics have one criterion."""
+    """Mean Dice coefficient between two halves of the same rubric; None if all rubrics have only one criterion."""
     matched: int
     """Number of matched pairs of criteria."""
     levels: ResampledEstimate | None
@@ -297,7 +300,7 @@ def rubric_agreement(items: Iterable[AnnotationItem], encoder: Encoder) -> Rubri
 def matched_criteria(
     similarity: NDArray[np.floating], threshold: float = MIN_CRITERION_COSINE
 ) -> list[tuple[int, int]]:
-    """Match the criteria of two rubrics one to one so that the sum of cosines is greatest, and return the index pairs.
+    """Match the criteria of two rubrics one to one by maximum total cosine similarity, and return the index pairs.
 
     Args:
         similarity: Cosine similarities of the first rubric's criteria to the second rubric's, shape [first, second].

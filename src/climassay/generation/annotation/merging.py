@@ -62,7 +62,9 @@ def import_labels(
 
 
 class _LabelMerge:
-    """Merges imported labels with stored ones; of each annotator's labels of a draft, only the latest counts.
+    """Merging of imported labels with stored ones.
+
+    Of the labels by one annotator for one draft, only the latest counts.
 
     An adjudication and an ordinary label by the same annotator both count.
     """
@@ -148,7 +150,7 @@ def _label_content(label: Label) -> tuple[object, ...]:
 
 
 def _import_skips(queue: LockedQueue, imported_skips: Sequence[Skip]) -> None:
-    """Store imported skips, except those of items that are not queued or that the annotator has labelled."""
+    """Store imported skips. Skips of items that are not queued, or that the annotator has labelled, are ignored."""
     drafts = [skip.draft for skip in imported_skips]
     labels = labels_by_draft(queue.connection, queue.dataset, drafts)
     queue_rows = item_rows(queue.connection, queue.dataset, drafts)

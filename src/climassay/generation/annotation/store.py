@@ -187,7 +187,7 @@ class AnnotationStore:
     def find(
         self, dataset: str, annotator: str, item_filter: ItemFilter, limit: int = 25, offset: int = 0
     ) -> tuple[list[FoundItem], int]:
-        """Return one page of the items that match a filter, in the order of generation, and the number of all matches.
+        """Return one page of the items matching a filter, in the order of generation, and the total number of matches.
 
         Args:
             dataset: Name of the dataset.

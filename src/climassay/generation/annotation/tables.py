@@ -112,7 +112,7 @@ def label_row(dataset: str, label: Label, number: int) -> dict[str, Any]:
 
 
 def read_labels(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[Label]:
-    """Return the labels whose rows meet all conditions, in the order in which they were made."""
+    """Return the labels whose rows meet all conditions, oldest first."""
     return select_labels(connection, sa.select(*_COLUMNS).where(*conditions).order_by(annotations.c.number))
 
 
@@ -125,7 +125,7 @@ def select_labels(connection: sa.Connection, query: sa.Select[Any]) -> list[Labe
 def current_label_conditions(
     dataset: str, draft: str | None = None, annotator: str | None = None
 ) -> list[sa.ColumnElement[bool]]:
-    """Return SQL conditions for the current labels of a dataset, or only those of one draft, annotator or both."""
+    """Return SQL conditions that select the current labels of a dataset, optionally of one draft or annotator only."""
     conditions = [annotations.c.dataset == dataset, annotations.c.withdrawn_at.is_(None)]
     if draft is not None:
         conditions.append(annotations.c.draft == draft)
@@ -158,7 +158,7 @@ def item_rows(connection: sa.Connection, dataset: str, draft_ids: Sequence[str])
 
 
 class NoItemError(InputError):
-    """Error for a draft that is not in the queue; the pipeline may have stored it since the queue was last filled."""
+    """Error for a draft that is not in the queue, for example one that was stored after the queue was last filled."""
 
 
 def item_row(connection: sa.Connection, dataset: str, draft: str) -> Any:
@@ -176,9 +176,9 @@ def item_row(connection: sa.Connection, dataset: str, draft: str) -> Any:
 OUT = "out"
 """State of a draft that is not queued."""
 DraftStatus = Literal["usable", "doubted", "failed", "excluded"]
-"""Status of a draft before annotation. ``usable``: not rejected; ``doubted``: rejected only by checks, self-consistency
-or the validator; ``failed``: the model call failed, and the next run may repeat it; ``excluded``: without a wording, a
-duplicate, without a word to mask, or already decided by an expert."""
+"""Status of a draft before annotation. ``usable``: not rejected. ``doubted``: rejected, but only by checks,
+self-consistency or the validator. ``failed``: the model call failed; the next run may repeat it. ``excluded``: has no
+wording or no word to mask, is a duplicate, or was already decided by an expert."""
 
 _REASON_BY_CHECK = {
     "context reference": "context reference",

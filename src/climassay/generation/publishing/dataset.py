@@ -201,7 +201,9 @@ def write_dataset(
     extra: str = "",
     configs: Sequence[Mapping[str, Any]] = (),
 ) -> PublishedDataset:
-    """Write a prepared dataset, and delete files of an earlier dataset in the folder that the new one does not have.
+    """Write a prepared dataset.
+
+    Delete files of an earlier dataset in the folder if the new dataset does not replace them.
 
     Args:
         prepared: Result of :func:`prepare_dataset`.

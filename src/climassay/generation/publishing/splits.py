@@ -106,7 +106,7 @@ def group_questions(items: Sequence[Placement]) -> list[int]:
 
 @dataclass(slots=True)
 class _QuestionGroups:
-    """Groups of questions that must get the same split: a union-find structure to which questions are added."""
+    """Groups of questions that must be in the same split, as a union-find structure."""
 
     parents: list[int] = field(default_factory=list)
     first_index: dict[Hashable, int] = field(default_factory=dict)

@@ -45,8 +45,8 @@ class SelfConsistency:
     min_agreement: float = 1.0
     """Minimum proportion of orders in which the model must choose the marked option, in (0, 1]."""
     margin: float = 0.0
-    """Minimum difference between the mean probabilities of the marked option and the next one, for models that give
-    log-probabilities; 0 for no minimum. A smaller difference means that a second option is nearly as good."""
+    """Minimum difference between the mean probabilities of the marked option and the next most probable option, for
+    models that give log-probabilities; 0 for no minimum. Below it, a second option is nearly as good."""
     prompts: TaskPrompts | None = None
     """Prompt templates of evaluations; the built-in templates by default."""
     seed: int = 0

@@ -25,7 +25,7 @@ for _kind, _type in TYPES.items():
 
 
 def check_names() -> tuple[str, ...]:
-    """Return the names of all checks; those that need a model come last."""
+    """Return the names of all checks. Checks that need a model come last."""
     return (*CHECKS, *MODEL_CHECKS)
 
 

@@ -32,7 +32,7 @@ class Check:
     """Function that describes the fault of a draft in one sentence, or returns None; called only for ``kinds``."""
 
     def fault(self, draft: Draft) -> str | None:
-        """Describe the fault of a draft in one sentence; None if it has no such fault or is of another kind."""
+        """Describe the fault of a draft in one sentence, or return None if there is none or its kind is not checked."""
         return self.examine(draft) if draft.kind in self.kinds else None
 
 

@@ -132,5 +132,8 @@ def _ordered_shingles(draft: Draft) -> list[int]:
 
 
 def _kind_and_numbers(draft: Draft) -> tuple[str, ...]:
-    """Return the kind of a draft and the sorted numbers of its question and answer; both are equal for duplicates."""
+    """Return the kind of a draft and the sorted numbers in its question and answer.
+
+    Duplicates have equal kinds and numbers.
+    """
     return (draft.kind, *sorted(word for word in words(_question_and_answer(draft)) if word[0].isdigit()))

@@ -100,7 +100,7 @@ def _option_stems(option: str) -> tuple[str, ...]:
 
 
 def _is_extension(first_option: str, second_option: str) -> bool:
-    """Return whether one option extends the other at its beginning or end without giving another answer.
+    """Return whether one option only adds words at the beginning or end of the other, without changing the answer.
 
     An extension by comparisons, negations or numbers gives another answer.
     """

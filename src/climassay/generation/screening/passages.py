@@ -18,7 +18,7 @@ FUNCTION_SHARE = 0.14
 NUMBER_SHARE = 0.3
 """Minimum proportion of numbers among words and numbers at which a passage is rejected as ``numbers``."""
 PROSE_SHARE = 0.2
-"""Minimum proportion of function words at which a passage is prose, which is not rejected for its numbers."""
+"""Minimum proportion of function words in prose. Prose is not rejected for its numbers."""
 CAPITAL_SHARE = 0.5
 """Minimum proportion of capitals among letters at which a passage is rejected as ``capitals``."""
 FORMULA_SHARE = 0.6

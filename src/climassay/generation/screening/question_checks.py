@@ -99,7 +99,7 @@ def other_language(text: str, required: str = "en") -> str | None:
 
 
 def check_language(code: str) -> None:
-    """Check that a language is supported, that is, that its function words are known.
+    """Check that a language is supported: its function words must be known.
 
     Raises:
         InputError: The language is not supported.
@@ -206,7 +206,7 @@ _NAMED_CASE = re.compile(r"\b(?:SSP|RCP|B[12]|A1B|A2|IS92)\w*|\bscenarios?\s+(?:
 _PERSON_OR_PAPER = re.compile(r"author|researcher|scientist|paper|article|report|stud(?:y|ies)", re.IGNORECASE)
 _SUPPOSITION = re.compile(r"^\W*(?:suppose|if|imagine|consider|assume|given|when)\b|[.;:]\s", re.IGNORECASE)
 MIN_WORDS_BEFORE = 2
-"""Minimum number of content words that must precede *this* or *these*, so that it has something to refer to."""
+"""Minimum number of content words before *this* or *these*. With fewer, the word has nothing to refer to."""
 
 
 def _find_phrase(pattern: re.Pattern[str], draft: Draft) -> str | None:

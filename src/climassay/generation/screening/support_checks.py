@@ -81,8 +81,8 @@ MIN_COSINE = 0.45
 MIN_ENTAILMENT = 0.5
 """Minimum probability that the passages entail the claim, for scorers of two classes."""
 MAX_CONTRADICTION = 0.5
-"""Minimum probability that the passages contradict the claim at which a draft is rejected, for scorers of three
-classes."""
+"""Probability of a contradiction between passages and claim at or above which a draft is rejected (scorers with three
+classes only)."""
 MODEL_CHECKS: dict[str, str] = {
     "off topic": "Question and answer are far from everything in the passages (needs an encoder).",
     "not entailed": "The passages contradict the answer, or do not entail it (needs an entailment scorer).",

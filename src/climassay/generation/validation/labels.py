@@ -252,7 +252,7 @@ class ValidatorScores:
         return {**self.evaluation.figures, "brier_constant": self.calibration.brier_constant}
 
     def tables(self) -> list[Table]:
-        """Return tables of the scores beside those of a constant baseline, and of precision by accepted questions."""
+        """Return a table of the scores and a constant baseline, and a table of precision by accepted questions."""
         brier, baseline = self.calibration.brier, self.calibration.brier_constant
         note = f"95% Wilson intervals. Brier score {brier:.3f}, of a constant {baseline:.3f}."
         rows = [(entry.name, f"{entry.share:.0%}", format_proportion(entry.precision)) for entry in self.precisions]

@@ -64,7 +64,8 @@ IntArray = NDArray[np.int64]
 V = TypeVar("V", bound=Validator)
 
 REGULARISATIONS = (0.01, 0.1, 1.0, 10.0)
-"""Candidate values of C, the prior variance of an item's log-odds, which is divided among the blocks of features."""
+"""Candidate values of C, the prior variance of an item's log-odds. This variance is divided among the blocks of
+features."""
 VALIDATION_SHARE = 0.15
 """Proportion of the training labels that is held out for early stopping of an adapter."""
 

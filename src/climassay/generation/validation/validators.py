@@ -138,9 +138,9 @@ class TrainingRecord:
     """Provenance, calibration and threshold of a validator that was trained on experts' labels."""
 
     provenance: Provenance
-    """Data and model of the training. Its ``settings`` are ``kind`` (features, probe or prompted), ``kinds`` (kinds of
-    questions in the training data), ``subject`` (field of science in the prompt, if there was one) and ``invalid``
-    (number of invalid labels)."""
+    """Training data and model. Its ``settings`` are ``kind`` (features, probe or prompted), ``kinds`` (of questions in
+    the training data), ``subject`` (field of science named in the prompt, if any) and ``invalid`` (number of invalid
+    labels)."""
     calibrator: Calibrator | None
     """Calibrator fitted on held-out labels; None if there were too few."""
     threshold: Threshold | None
@@ -183,7 +183,8 @@ class TrainedValidator(SavedModel, Validator):
     """Linear model of the classes invalid and valid, in this order."""
     record: TrainingRecord
     reader: FeatureReader | None = None
-    """Reader that computes the features. It is not saved, so it must be set after loading (:meth:`with_reader`)."""
+    """Reader that computes the features. The reader is not saved and must be set after loading
+    (:meth:`with_reader`)."""
     name: str = "validator"
 
     @property

@@ -326,7 +326,7 @@ def _is_number(text: str) -> bool:
 
 
 def _letter(text: str | list[str], options: Sequence[str]) -> str | None:
-    """Return the letter, in upper case, if a target or answer is exactly one option letter, otherwise None."""
+    """Return the option letter, in upper case, if a target or answer consists of nothing else; otherwise None."""
     value = text[0] if isinstance(text, list) and len(text) == 1 else text
     is_letter = isinstance(value, str) and len(value) == 1 and value.upper() in LETTERS.upper()[: len(options)]
     return value.upper() if is_letter and isinstance(value, str) else None

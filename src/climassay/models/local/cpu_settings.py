@@ -33,8 +33,8 @@ _MIN_SPEEDUP = 1.2
 _MAX_ROUNDS = 5
 _MAX_SLOWDOWN = 2.0
 _INPUT_WIDTH, _OUTPUT_WIDTH, _ROW_COUNTS = 576, 1536, (64, 32)
-"""Input and output width of a layer of the bundled model, and the two numbers of input rows that are measured: 64
-tokens of a prompt, and one token of each of 32 answers. Larger models gain more from bfloat16."""
+"""Input width and output width of a layer of the bundled model, and numbers of input rows to measure. They stand for 64
+tokens of a prompt and for one token of each of 32 answers. Larger models gain more from bfloat16."""
 _SECONDS_PER_MEASUREMENT = 0.15
 _MAX_THREAD_SLOWDOWN = 1.25
 _n_threads: int | None = None
@@ -194,7 +194,10 @@ def _find_fastest_threads(computation: Callable[[], object]) -> int:
 
 
 def _measure_mean_seconds(computation: Callable[[], object]) -> float:
-    """Return the mean seconds of a call, after one warm-up call; the mean includes contention for cores."""
+    """Return the mean duration of a call in seconds, after one warm-up call.
+
+    The mean includes waiting for busy cores.
+    """
     start_time = time.perf_counter()
     computation()
     if time.perf_counter() - start_time > 10 * _SECONDS_PER_MEASUREMENT:

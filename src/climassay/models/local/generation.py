@@ -202,7 +202,7 @@ class SharedRows:
         return results
 
     def _find_stored_prefix(self, prompt: tuple[int, ...]) -> SharedPrefix | None:
-        """Return the last of the consecutive stored prefixes with which a prompt begins; None if there are none."""
+        """Return the last stored prefix in the chain of prefixes with which a prompt begins; None if there is none."""
         last_prefix: SharedPrefix | None = None
         for prefix in self._cache.runs:  # parents come first
             if prefix.parent is last_prefix and prompt[prefix.start : prefix.end] == prefix.tokens:
@@ -211,7 +211,9 @@ class SharedRows:
 
 
 class PlainRows:
-    """Rows that are computed one by one, for models without shared prefixes; methods as in :class:`SharedRows`.
+    """Rows that are computed one by one, for models without shared prefixes.
+
+    The methods are those of :class:`SharedRows`.
 
     Uses transformers' cache for the model, or recomputes all tokens if the model accepts no cache.
     """
@@ -251,7 +253,7 @@ class PlainRows:
 
 
 def create_rows(network: Network, reader: SequenceReader) -> SharedRows | PlainRows:
-    """Return an empty batch of the class that a model supports, which is tested on first use."""
+    """Return an empty batch of the class that a model supports. Support is tested on first use."""
     if not reader.shares:
         return PlainRows(network)
     if network.shares_rows is None:
@@ -260,7 +262,7 @@ def create_rows(network: Network, reader: SequenceReader) -> SharedRows | PlainR
 
 
 def _shared_rows_equal_plain(network: Network) -> bool:
-    """Return whether rows with shared prefixes give the same results as plain computation on a few short prompts."""
+    """Return whether rows with shared prefixes and plain computation give the same results on a few short prompts."""
     tokens = [(7919 * number + 13) % network.vocabulary for number in range(24)]
     prompts = [tokens[:9], [*tokens[:8], *tokens[12:16]], [*tokens[:8], *tokens[12:15]], tokens[16:20]]
     rows = SharedRows(network, SequenceReader(network), min_saving=1)
@@ -318,7 +320,7 @@ class _Answer:
 
 
 class Generation:
-    """Generator of answers of one model, by default with a number of rows that suits its device."""
+    """Generator of one model's answers. By default, the number of rows suits the device."""
 
     def __init__(
         self, network: Network, reader: SequenceReader, prompts: PromptFormat, *, rows: int | None = None
@@ -433,8 +435,8 @@ class Generation:
     ) -> list[_Answer]:
         """Remove the next answers from the queue, as many as fit into a budget of tokens.
 
-        Nothing is taken while less than a quarter of the rows is free. Some tokens are reserved for each row; if a row
-        needs more, the last row returns to the queue, and its prompt and answer so far are computed again.
+        Nothing is taken while less than a quarter of the rows is free. Some tokens are reserved for each row. If a row
+        needs more, the last row returns to the queue; later, its prompt and its unfinished answer are computed again.
         """
         if n_active > 3 * self._max_rows // 4:
             return []

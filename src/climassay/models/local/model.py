@@ -78,7 +78,7 @@ class OptionReadings:
     n_missing: int
     """Number of positions still to be read."""
     greedy: bool = True
-    """True if every scored token is the most probable one at its position; always True if this is not checked."""
+    """True if every scored token is the most probable token at its position, or if this was not checked."""
 
 
 def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str]) -> TokenisedOptions:
@@ -491,7 +491,10 @@ class TextModel(LocalModel):
         return [results[index] for index in range(len(requests))]
 
     def _tokenise_windows(self, request: OptionRequest) -> list[TokenisedOptions]:
-        """Return the windows to compute, with their first scored positions; a request with context has only one."""
+        """Return the windows to compute, with their first scored positions.
+
+        A request with context has only one window.
+        """
         if len(request.options) != 1:
             raise ModelError("A text is scored with one continuation at a time.")
         [continuation] = request.options

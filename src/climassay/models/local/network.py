@@ -216,7 +216,7 @@ class Network:
 
 
 def _create_branch_mask(segments: Sequence[Segment]) -> Tensor:
-    """Return a mask, bool [tokens, tokens]: True if the second token is in the first one's segment or an ancestor."""
+    """Return a bool mask [tokens, tokens]: True if token 2 is in the segment of token 1 or in an ancestor segment."""
     is_ancestor = torch.eye(len(segments), dtype=torch.bool)
     for index, segment in enumerate(segments):
         if segment.parent is not None:
@@ -231,7 +231,7 @@ class Attention:
     """Kinds of attention in a model's layers, and the masks for them."""
 
     layer_types: tuple[str, ...] | None
-    """Layer types of a model that takes a mask per type; None for a model that takes one mask."""
+    """Layer types of a model that needs one mask per layer type; None for a model that needs only one mask."""
     window: int | None
     """Number of tokens that sliding layers attend to, including the token itself; None without sliding layers."""
 
@@ -362,7 +362,7 @@ def backbone_layers(model: "PreTrainedModel") -> tuple[nn.Module, nn.ModuleList 
 
 
 _ROWS = 32
-"""Number of rows for which oneDNN chooses its block format; products of other sizes use the same format."""
+"""Number of rows for which oneDNN chooses its block format. Products of other sizes use that format, too."""
 
 
 class PackedLinear(nn.Module):

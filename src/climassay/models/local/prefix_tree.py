@@ -149,7 +149,7 @@ class PrefixTree:
         return root
 
     def _pack_branches(self, parent: _Node, max_pack: int) -> Iterator[ForwardStep]:
-        """Yield steps that compute the small branches below a node, at which the cached path ends."""
+        """Yield steps that compute the small branches below the node where the cached path ends."""
         group: list[_Node] = []
         for node in parent.children:
             if node.size > max_pack:
@@ -190,7 +190,7 @@ def _find_large_children(parent: _Node, max_pack: int) -> list[_Node]:
 _MIN_PATH_COLUMNS = 256
 """Minimum number of columns of the buffer of a path."""
 _ROW_COLUMN_MULTIPLE = 64
-"""Multiple to which the number of columns of the row buffers is rounded up, so that they are rarely copied."""
+"""Multiple to which the width of the row buffers is rounded up, so that they are rarely copied."""
 _MASKED_POSITION = 2**31
 """Position of a column that a row must not attend to, greater than the position of any token."""
 
@@ -275,7 +275,7 @@ class SharedPrefix:
     start: int
     """Position of the first token in its rows."""
     parent: "SharedPrefix | None"
-    """Shared prefix that ends where this one begins, in all its rows; None if the rows begin with this one."""
+    """Shared prefix that directly precedes this one in all its rows; None if the rows begin with this one."""
     rows: int = 0
     """Number of rows that contain this prefix."""
     layers: list[tuple[Tensor, Tensor]] = field(default_factory=list)
@@ -297,7 +297,7 @@ class SharedStates(NamedTuple):
 
 
 class RowLayer(_Layer):
-    """Keys and values of one layer for many sequences; each sequence writes its next token to a column of its own."""
+    """Keys and values of one layer for many sequences. Each sequence is a row with its own write position."""
 
     def __init__(self) -> None:
         super().__init__()

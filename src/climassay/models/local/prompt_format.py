@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 PLAIN_STOPS = ("\nuser:\n", "\nsystem:\n", "\nassistant:\n")
-"""Texts that end the answer of a model without chat template, which may write the next turn."""
+"""Texts that end the answer of a model without chat template. Such a model may go on to write the next turn."""
 _ROLE_LINE = r"(?<![^\n])(?:system|user|assistant):(?![^\n])"
 """Line that begins a turn in the plain format."""
 _MARKUP = r"<+[^<>\s]+>+|\[/?[A-Z_]+\]"
@@ -51,7 +51,7 @@ class PromptFormat:
 
     @property
     def opening_token(self) -> int | None:
-        """Token before a text without context: the bos or, if there is none, the eos token; None without both."""
+        """Token before a text without context: bos or, if there is no bos, eos; None if there is neither."""
         tokens = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
         return next((int(token) for token in tokens if token is not None), None)
 

@@ -228,7 +228,8 @@ class _Builder:
     def _members(self, pairs: Sequence[GrammarPiece], required_flags: Sequence[bool]) -> str:
         """Return the expression of an object's members, built from last to first.
 
-        The members after each one have two expressions: with a comma first, if a member precedes them, or without.
+        At each step, the members that follow have two expressions: one begins with a comma, for use after a member, and
+        one does not.
         """
         rest_with_comma, rest_or_nothing = '""', '""'
         for pair, is_required in zip(reversed(pairs), reversed(required_flags), strict=True):
@@ -350,7 +351,10 @@ def _range_patterns(low: int, high: int, decimals: int) -> list[str]:
 
 
 def _digit_pattern(low: str, high: str, decimals: int) -> str:
-    """Return a pattern for digit strings of one length from low to high, with a point before the decimals."""
+    """Return a pattern for the numbers from ``low`` to ``high``, two strings of equally many digits.
+
+    The last ``decimals`` digits follow a decimal point.
+    """
     if not low:
         return '""'
     point = f"{_POINT} " if len(low) == decimals else ""

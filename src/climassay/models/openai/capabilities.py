@@ -96,11 +96,11 @@ _WINDOW = re.compile(
 _PROMPT_TOKENS = re.compile(r"(\d+) (?:tokens )?(?:in|from|of) the (?:messages|prompt|input)|(\d+) input tokens")
 _OUTPUT_LIMIT = re.compile(r"(?:at most|less than or equal to|[<>]=?|maximum(?: value)?(?: of| is)?:?)\D{0,20}(\d+)")
 _LIMIT_USED_UP = re.compile(r"higher max_|output limit was reached", re.IGNORECASE)
-"""Pattern of an error which says that reasoning has used up the token limit."""
+"""Pattern of an error stating that reasoning has used up the token limit."""
 _TEMPLATE_TOKENS = 64
 """Upper estimate of the tokens that the chat template adds to a prompt."""
 _MIN_LIMIT = 256
-"""Minimum token limit to send if the prompt seems to fill the window, since the server counts more exactly."""
+"""Minimum token limit to send even if the estimated prompt length leaves no room. The estimate may be too high."""
 MAX_TOP_LOGPROBS = 20
 _MAX_REFUSED_SCHEMAS = 3
 """Number of rejected schemas after which no schema is sent, if none was accepted."""
@@ -384,7 +384,7 @@ class CapabilityLearner:
             self._update(schema_support=status)
 
     def note_refused_schema(self, schema: Mapping[str, Any], refusal: ErrorReply) -> None:
-        """Store that this schema is rejected if its content is at fault, otherwise that all schemas are rejected."""
+        """Store that the server rejects all schemas or, if the content of this one is at fault, only this schema."""
         digest = schema_digest(schema)
         digests = tuple(sorted({*self.capabilities.refused_schemas, digest}))
         is_content_fault = _SCHEMA_FAULT.search(refusal.message) is not None

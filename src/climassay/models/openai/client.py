@@ -43,7 +43,7 @@ log = logging.getLogger("climassay.models")
 
 DEFAULT_CONCURRENCY = 64
 PROTOCOL = 2
-"""Version of the requests sent, part of the fingerprint; to be increased when the same request is sent differently."""
+"""Version of the request format, part of the fingerprint. Increase it when the same request is sent differently."""
 
 
 class OpenAIModel:
@@ -618,7 +618,7 @@ def chat_messages(messages: Sequence[Message], addition: str = "", *, prefix: st
 
 
 def _score_answer(outcome: RequestOutcome, request: OptionRequest, usage: Usage) -> OptionScores:
-    """Score options by the one that a free answer names; the scores fail if it names none or several."""
+    """Score options by the option that a free answer names. Scoring fails if the answer names none or several."""
     if outcome.reply is None:
         return OptionScores.failed(str(outcome.error), usage)
     if outcome.reply.withheld is not None:

@@ -62,13 +62,14 @@ MAX_REFUSED_CONNECTIONS = 3
 MAX_UNUSABLE_ANSWERS = 5
 """Number of invalid or incomplete responses with status 200 after which a request is given up."""
 LONG_WAIT = 1.0
-"""Minimum pause, in seconds, that an overloaded server must request for the attempt not to count as failed."""
+"""Shortest requested pause, in seconds, that counts as waiting. If an overloaded server requests a shorter pause, the
+attempt counts as failed."""
 CANCEL_SECONDS = 10.0
 READ_SECONDS = 5.0
 WAKE_SECONDS = 0.5
 GATHER_SECONDS = 0.005
-"""Seconds in which results are gathered before they are passed to the calling thread together, since waking it is slow.
-"""
+"""Seconds for which results are collected before the calling thread is woken. Waking it for every result would be
+slow."""
 
 I = TypeVar("I")  # noqa: E741
 O = TypeVar("O")  # noqa: E741
@@ -97,8 +98,8 @@ class RequestOutcome:
     status: int | None = None
     """HTTP status of a permanent rejection, otherwise None."""
     refusal: ErrorReply | None = field(default=None, repr=False)
-    """Error reply of the server if it may concern one parameter. It may contain the key, and is neither shown nor
-    stored."""
+    """Error reply of the server if it may concern one parameter. The reply may contain the API key, so it is neither
+    shown nor stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +359,10 @@ class Connection:
             results.put(error)
 
     def _seconds_left(self, start_time: float | None) -> float:
-        """Return the seconds until a request's deadline; ``start_time`` is the start of its first attempt, or None."""
+        """Return the seconds until a request's deadline.
+
+        ``start_time`` is the start of its first attempt; None before that.
+        """
         return self._policy.deadline - (0.0 if start_time is None else self._clock.now() - start_time)
 
     async def _attempt(self, body: bytes, timeout: float, show_text: ShowText | None) -> Attempt:

@@ -104,7 +104,7 @@ def fine_tune(
     sleep: Callable[[float], None] = time.sleep,
     on_status: Callable[[FineTuningState], None] | None = None,
 ) -> FineTuningState:
-    """Fine-tune a model at a server, or continue or return an earlier job with the same data.
+    """Fine-tune a model on a server. If there is an earlier job with the same data, continue it or return it.
 
     Args:
         model: Base model, with or without ``openai:``.

@@ -34,11 +34,11 @@ class RetryPolicy:
     deadline: float = 1200.0
     """Maximum time from the first attempt until the request fails, including pauses."""
     attempt_timeout: float | None = None
-    """Maximum time of one attempt; None waits until the deadline, so that slow answers are not discarded and paid for
+    """Maximum time of one attempt. None waits until the deadline: otherwise, slow answers are discarded and paid for
     twice."""
     max_attempts: int = 12
     base: float = 0.5
-    """Upper bound of the first pause; it doubles with each attempt."""
+    """Upper bound of the first pause. The bound doubles with each attempt."""
     cap: float = 30.0
     """Maximum pause, unless the server requests a longer one."""
 

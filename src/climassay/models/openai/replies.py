@@ -445,14 +445,17 @@ def _malformed_error(data: Any) -> BadReplyError:
 
 
 class _ContentTexts(NamedTuple):
-    """Texts of a message's content."""
+    """Text and reasoning in the content of a message."""
 
     answer: str
     thoughts: str
 
 
 def _split_content(content: Any) -> _ContentTexts:
-    """Return text and reasoning of a message's content, which Mistral, Anthropic and Gemini divide into parts."""
+    """Return the text and the reasoning in the content of a message.
+
+    Mistral, Anthropic and Gemini split content into parts.
+    """
     if content is None:
         return _ContentTexts("", "")
     if isinstance(content, str):

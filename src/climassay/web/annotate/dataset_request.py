@@ -103,7 +103,10 @@ class DatasetRequest:
         raise Refused("This question has all the labels it needs, or is open at other annotators.")
 
     def visible_comments(self, item: AnnotationItem) -> list[Comment]:
-        """Return the comments on an item; those of other users only if the user has already labelled the item."""
+        """Return the comments on an item.
+
+        Other users' comments are included only if the user has already labelled the item.
+        """
         is_labelled, comments = (
             find_own_label(item, self.user) is not None,
             self.store.comments(self.dataset, item.draft.id),

@@ -394,7 +394,7 @@ def _queues_page(request: Request, app: AppState, user: User, *, error: str = ""
 
 @router.get("/{dataset}")
 def show_next_item(request: ByAnnotator, done: str = "") -> Response:
-    """Show the user's next item to label, or a page that says that none is left."""
+    """Show the user's next item to label, or a page stating that none is left."""
     item = request.store.next(request.dataset, request.user.name)
     if item is not None:
         return _item_page(request, item, done=done)

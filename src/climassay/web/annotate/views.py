@@ -60,12 +60,12 @@ MAX_TRAININGS = 5
 
 
 class LabelForm(BaseModel):
-    """Fields of the forms with which an item is labelled; ratings of answers have further fields (:meth:`ratings`)."""
+    """Fields of the forms for labelling an item. Forms for rating answers have further fields (:meth:`ratings`)."""
 
     model_config = ConfigDict(extra="allow")
 
     key: str = ""
-    """Random key of the page, so that a form that is sent twice is stored only once."""
+    """Random key of the page. A form that is sent twice has the same key and is stored only once."""
     verdict: str = ""
     """``valid`` accepts the draft's original wording, ``edit`` that in the form; ``invalid`` rejects the draft."""
     reason: list[str] = []
@@ -78,7 +78,7 @@ class LabelForm(BaseModel):
     option: list[str] = []
     correct: str = ""
     criterion: list[str] = []
-    """Criterion of each row of a rubric; ``weight``, ``must`` and ``source`` also have one entry per row."""
+    """Criteria of a rubric, one per row. ``weight``, ``must`` and ``source`` have one entry per row, too."""
     weight: list[str] = []
     must: list[str] = []
     """Level of each row: ``must`` or ``should``."""
@@ -95,7 +95,7 @@ class LabelForm(BaseModel):
         return [row for row in rows if row.text or row.source]
 
     def with_adopted_criteria(self, item: AnnotationItem) -> Self:
-        """Return a copy of the form whose rows also contain the criteria that ``take`` selects from the labels."""
+        """Return a copy of the form with additional rows for the criteria that ``take`` selects from the labels."""
         rows = self.rows()
         for index, label in enumerate(item.labels):
             for number, criterion in enumerate(get_rubric(label, item)):

@@ -87,7 +87,7 @@ class SearchData(Data):
     hidden: bool
     """Whether there are no hits because all passages are below the relevance threshold measured for the encoder."""
     not_searched: list[str]
-    """Sentences that say which collections could not be searched, and why."""
+    """One sentence per collection that could not be searched, with the reason."""
 
 
 @router.get("/collections", response_model=Page[CollectionData])

@@ -223,7 +223,7 @@ class LiveEntry:
     kind: EventKind
     event: Event
     opens: int | None
-    """Number of the round that begins with the event; None if no round does."""
+    """Number of the round that begins with the event; None if no round begins with it."""
 
     @property
     def region(self) -> Region:

@@ -20,7 +20,7 @@ router = APIRouter(include_in_schema=False)
 
 
 def hidden_runs(user: User | None) -> sa.Select[tuple[str]]:
-    """Return a query for the ids of runs that belong to checks which a user may not read."""
+    """Return a query for the run ids of checks that a user may not read."""
     return sa.select(checks.c.run).where(
         checks.c.run.is_not(None), checks.c.visibility.not_in(readable_visibilities(user))
     )

@@ -82,13 +82,13 @@ COLUMNS = (
 _CHUNK_BYTES = 2**16
 """Number of bytes of a workbook that are read and sent at a time."""
 MAX_TEXT_LENGTH = 10_000
-"""Maximum length in characters of a text whose sentences are checked, which takes 1 to 9 seconds."""
+"""Maximum length, in characters, of a text whose sentences are checked. A check takes 1 to 9 seconds."""
 Text = Annotated[str, Form()]
 Names = Annotated[Sequence[str], Form()]
 
 
 def register(app: AppState) -> None:
-    """Create the database tables, register the job that checks a claim, and queue checks that are not queued yet.
+    """Create the database tables, register the job for checking claims, and queue all checks not queued yet.
 
     Raises:
         InputError: A debate configuration cannot be read.
@@ -504,7 +504,7 @@ def _text_page(
 
 
 def _evidence_links(app: AppState, result: TextCheck) -> Callable[[SentenceEvidence], Evidence | None]:
-    """Return a function that finds the addresses of a sentence's evidence; it returns None for removed passages."""
+    """Return a function that finds the URLs of a sentence's evidence, with None for removed passages."""
     library = collection_cache(app)
     links = CitationLinks(library)
 

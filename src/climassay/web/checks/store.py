@@ -266,7 +266,7 @@ def cancel_check(app: AppState, user: User, check: str) -> None:
 
 
 def similar_checks(app: AppState, claim: str) -> list[PastCheck]:
-    """Return past checks of the same claim or similar ones, most similar first."""
+    """Return past checks of the same claim and of similar claims, most similar first."""
     encoder = app.encoder(BUNDLED_ENCODER)
     # The vectors of claims are cached in one file, which two threads must not write at the same time.
     with app.shared("past checks", threading.Lock):
@@ -388,7 +388,9 @@ def strip_controls(text: str) -> str:
 
 
 def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice, *, force: bool = False) -> str:
-    """Store a claim, queue its debate, and return the check's id; the user's waiting check of the same claim is reused.
+    """Store a claim, queue its debate, and return the check's id.
+
+    If the user has a waiting check of the same claim, reuse it.
 
     Args:
         app: State of the server.
@@ -427,7 +429,7 @@ def restart_check(app: AppState, user: User, check: str) -> None:
 
 
 def require_capacity(app: AppState, user: User) -> None:
-    """Raise an error if so many checks and questions are waiting that no further one is accepted.
+    """Raise an error if the maximum number of waiting checks and questions has been reached.
 
     Raises:
         TooManyWaiting: All users together have reached :data:`MAX_WAITING`.

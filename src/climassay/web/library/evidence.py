@@ -36,7 +36,7 @@ MAX_CACHED_PAGES = 24
 MAX_FURTHER_PAGES = 2
 """Maximum number of pages after the first page of a passage that are searched for quotations from it."""
 MIN_SHARED_WORDS = 2
-"""Minimum number of words that a sentence of a passage must share with a sentence of an answer to be marked."""
+"""Minimum number of words shared by a sentence of a passage and a sentence of an answer for the former to be marked."""
 
 Quotations = Annotated[list[str], Query(alias="quote", max_length=MAX_QUOTATIONS, default_factory=list)]
 
@@ -134,7 +134,7 @@ class PageRenderer:
         self._rendered = ResultCache(MAX_CACHED_PAGES)
 
     def draw(self, file: Path, number: int) -> DrawnPage:
-        """Return a rendered page; the cache relies on the file's name being a hash of its content.
+        """Return a rendered page. The page may be cached, because the file's name is a hash of its content.
 
         Raises:
             DocumentError: The page cannot be rendered.

@@ -122,7 +122,7 @@ class SearchResults:
 
     hits: tuple[SearchHit, ...]
     hidden: bool
-    """Whether there are no hits and a relevance threshold was applied, so that hits may have been left out."""
+    """Whether the threshold may explain an empty result: there are no hits, and a relevance threshold was applied."""
     more: bool
     """Whether there may be further hits."""
     errors: tuple[str, ...] = ()
@@ -130,7 +130,9 @@ class SearchResults:
 
 
 def search_library(library: CollectionCache, query: SearchRequest, collection_name: str = "") -> SearchResults:
-    """Search one or all collections; rankings of several are fused by reciprocal rank, as scores are not comparable.
+    """Search one or all collections.
+
+    Rankings of several are fused by reciprocal rank, because their scores are not comparable.
 
     Args:
         library: Collections of the server.
@@ -475,7 +477,7 @@ def show_document(
     document_id: str,
     number: PageNumber = 1,
 ) -> Response:
-    """Show one page of a document's passages in reading order; text shared by neighbouring passages is shown once."""
+    """Show one page of a document's passages in reading order. Text shared by neighbouring passages is shown once."""
     library = collection_cache(app)
     document = library.contents(collection).document(document_id)
     if number > clamp_page(number, document.expected, PASSAGES_PER_PAGE):

@@ -76,7 +76,7 @@ Outcome = Literal["added", "already there", "refused"]
 
 
 def single_line(text: str) -> str:
-    """Return a text on one line, without control and format characters, which could hide or reverse other text."""
+    """Return a text on one line, without control and format characters. These could hide or reverse other text."""
     visible_text = "".join(char for char in text if char.isspace() or unicodedata.category(char)[0] != "C")
     return _SPACES.sub(" ", unicodedata.normalize("NFC", visible_text)).strip()
 
@@ -208,7 +208,7 @@ def uploads_folder(workspace: Workspace) -> Path:
 
 
 def store_upload(folder: Path, sent_files: Sequence[UploadFile], max_bytes: int) -> Upload:
-    """Store submitted files; those that cannot be added are reported as refused.
+    """Store submitted files. Files that cannot be added are reported as refused.
 
     A file can be added if its suffix is allowed, its content matches the suffix, and it is not a copy of another one.
     If an error is raised, nothing remains stored.
@@ -274,8 +274,8 @@ def delete_unused_uploads(
 
     Args:
         folder: Folder of all uploads.
-        ended_ids: Ids of uploads whose jobs have ended, which are deleted.
-        waiting_ids: Ids of uploads whose jobs have not ended, which are kept.
+        ended_ids: Ids of uploads whose jobs have ended. They are deleted.
+        waiting_ids: Ids of uploads whose jobs have not ended. They are not deleted.
         now: Current time in seconds since 1970. Other uploads older than :data:`ABANDONED_SECONDS` are deleted.
     """
     if not folder.is_dir():
@@ -339,7 +339,7 @@ def store_addition(
     licence: str = "",
     url: str = "",
 ) -> Addition:
-    """Store submitted files so that a job can add them to a collection, which need not exist yet.
+    """Store submitted files so that a job can add them to a collection. The collection need not exist yet.
 
     Files that cannot be added are reported as refused. Metadata that is left empty is read from the files.
     If an error is raised, nothing remains stored.

@@ -95,7 +95,7 @@ NamedReport = tuple[Report, str]
 def block_files(
     router: APIRouter, address: str, *, figures: bool = True
 ) -> Callable[[Callable[..., NamedReport]], Callable[..., NamedReport]]:
-    """Return a decorator that adds routes for a report's tables and figures as files, below the address of its page.
+    """Return a decorator that adds routes for a report's tables and figures as files, below the URL of its page.
 
     The decorated function is a dependency that returns the report, so its access checks also protect the files.
 
@@ -147,7 +147,7 @@ def show_script() -> Response:
 
 @cache
 def block_assets() -> dict[str, Any]:
-    """Return the addresses of the CSS and JavaScript of blocks, which contain a hash of the content."""
+    """Return the URLs of the CSS and JavaScript of blocks. Each URL contains a hash of the file's content."""
     files = {"blocks_css": ("blocks.css", block_style()), "blocks_js": ("blocks.js", block_script())}
     return {
         name: f"/results/{file}?v={hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -74,7 +74,7 @@ PublishedQuery = Annotated[Published, Query(description="Results of the paper to
 ReportPart = Literal["", "tables", "figures"]
 """Part of a run's report that a page shows; empty for the overview."""
 MAX_OVERVIEW_BLOCKS = 6
-"""Maximum number of blocks of a report that the overview of a run shows completely; longer reports are shortened."""
+"""Maximum number of report blocks shown in full in the overview of a run. Longer reports are shortened."""
 Level = Literal["overall", "base", "reasoning", "hypothetical"]
 RunsQuery = Annotated[list[str], Query(max_length=64)]
 COLUMNS: tuple[tuple[str, str, bool], ...] = (
@@ -162,7 +162,7 @@ def _comparable_runs(app: AppState, chosen_ids: Sequence[str]) -> tuple[list[Run
 
 
 def _parse_run_ids(values: list[str]) -> list[str]:
-    """Return the distinct run ids in values of a query parameter, each of which may list several ids.
+    """Return the distinct run ids in the values of a query parameter. Each value may list several ids.
 
     Raises:
         InputError: There are more than :data:`MAX_RUNS` ids.
@@ -174,7 +174,10 @@ def _parse_run_ids(values: list[str]) -> list[str]:
 
 
 def _comparison_report(app: AppState, run_ids: list[str], metric: str, level: Level) -> Report:
-    """Return the report of a comparison of runs; it is cached in the records once all of these runs have ended."""
+    """Return the report of a comparison of runs.
+
+    The report is cached in the records once all compared runs have ended.
+    """
     summaries = [find_run_summary(app, run) for run in run_ids]
     cache_key = ("comparison", *((entry.id, count_rows(app.database, entry.id)) for entry in summaries), metric, level)
 
@@ -434,7 +437,7 @@ def send_run(app: App, _user: Reader, run: str) -> Response:
 
 @router.get("/results/{run}/report.html")
 def send_report(app: App, _user: Reader, run: str, published: PublishedQuery = "") -> Response:
-    """Send the report of a run as one self-contained HTML page; an experiment's report includes every answer."""
+    """Send the report of a run as one self-contained HTML page. The report of an experiment includes all answers."""
     stored_run = find_stored_run(app, run)
     command = stored_run.details.summary.command
     if command in COMMANDS and stored_run.experiment is not None:

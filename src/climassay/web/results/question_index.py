@@ -108,13 +108,13 @@ class QuestionFilter:
     fails: RunColumn | None = None
     """Column in which the answer must be wrong."""
     invalid: bool = False
-    """Require at least one answer whose request failed or that violates the constraints on answers."""
+    """Require at least one invalid answer: its request failed, or it violates the constraints on answers."""
     unstable: bool = False
     """Require a model whose choice depends on the order of the options."""
 
 
 class QuestionIndex:
-    """Searchable index of the questions of one run; written to the database if it is missing or out of date.
+    """Searchable index of the questions of one run. It is written to the database if it is missing or out of date.
 
     Args:
         app: State of the server.
@@ -241,7 +241,7 @@ class QuestionIndex:
         return choices | {"model": list(dict.fromkeys(model for model, _ in columns if model))}
 
     def load(self, numbers: Sequence[int], *, with_orders: bool = False) -> StoredRun:
-        """Load the run with only some of its questions, their answers, and the passages in the models' prompts.
+        """Load the run with a subset of its questions, the answers to them, and the passages in the models' prompts.
 
         Args:
             numbers: Numbers of the questions to load.
@@ -345,7 +345,7 @@ def _lowest_scores(column: RunColumn) -> sa.Subquery:
 
 
 def _write_index(database: Database, run: str, experiment: Experiment | None, n_rows: int) -> None:
-    """Write the index of a run, replacing any earlier one; ``n_rows`` is the run's number of stored rows."""
+    """Write the index of a run, replacing any earlier index. ``n_rows`` is the number of rows stored for the run."""
     rows_by_table = _index_rows(run, experiment) if experiment is not None else []
 
     def write(connection: sa.Connection) -> None:

@@ -36,7 +36,7 @@ PAGE_SIZE = 50
 """Number of questions on one page."""
 REQUESTS_PER_PAGE = 25
 MAX_OTHER_RUNS = 100
-"""Maximum number of other runs offered for comparison with a run; for each command, the newest ones."""
+"""Maximum number of runs offered for comparison with a run: the newest runs of each command."""
 Word = Annotated[str, Query(pattern=r"^[^\x00]*$", max_length=200)]
 ColumnIndex = Annotated[
     Annotated[int, Field(ge=0, le=9999)] | None, BeforeValidator(lambda value: None if value == "" else value)
@@ -59,16 +59,16 @@ class GridQuery:
     invalid: bool = False
     unstable: bool = False
     other: Word = ""
-    """Id of another run, whose columns are shown after those of the run."""
+    """Id of a second run, whose columns are shown after the columns of the first."""
 
     def filters(self, columns: Sequence[RunColumn]) -> QuestionFilter:
         """Return the filter for the questions.
 
         Args:
-            columns: Columns of the grid, into which ``right`` and ``fails`` are indices; an index past the last one
+            columns: Columns of the grid. ``right`` and ``fails`` are indices into them; an index past the last column
                 is ignored.
         """
-        right, fails = (
+        right_column, wrong_column = (
             columns[index] if index is not None and index < len(columns) else None for index in (self.right, self.fails)
         )
         return QuestionFilter(
@@ -78,8 +78,8 @@ class GridQuery:
             self.text.strip(),
             self.wrong,
             self.model,
-            right,
-            fails,
+            right_column,
+            wrong_column,
             self.invalid,
             self.unstable,
         )
@@ -232,7 +232,7 @@ def show_questions(
 def _grid_rows(
     index: QuestionIndex, other_index: QuestionIndex | None, columns: Sequence[RunColumn], numbers: Sequence[int]
 ) -> list[GridRow]:
-    """Load the questions with these numbers, in this order, with their answers in the run and in the other run."""
+    """Load the questions with the given numbers, in order, with their answers in the run and in the second run."""
     stored_run = index.load(numbers)
     keys = dict(zip(sorted(numbers), stored_run.questions, strict=True))
     other_runs = []

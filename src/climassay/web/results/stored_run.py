@@ -33,7 +33,7 @@ MAX_LOADED_RUNS = 4
 MAX_PLAIN_ROWS = 500
 """Maximum number of rows shown of a stored table that no report uses; downloads contain every row."""
 MAX_VALUE_LENGTH = 600
-"""Length in characters to which displayed values are truncated; the run's JSON contains the full value."""
+"""Length, in characters, to which displayed values are truncated. The run's JSON contains the full values."""
 
 
 def count_rows(database: Database, run: str) -> int:
@@ -344,7 +344,7 @@ _REPORT_BUILDERS: Sequence[tuple[str, str, ReportBuilder, tuple[str, ...]]] = (
     ("ask", "answer", _answer_report, ()),
     ("generate run", "streams", _generation_report, ()),
 )
-"""Command (empty for any), stored table that the report needs, function that builds it, and other tables it uses."""
+"""Entries (command, required table, builder, optional tables) for building reports. An empty command stands for any."""
 
 
 def _plain_section(name: str, rows: Sequence[Mapping[str, Any]]) -> Section:

@@ -34,7 +34,9 @@ class MultipleChoice(QuestionType):
     metrics = ("accuracy",)
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
-        """Return the question with its options; the correct one is ``correct``, or else the one that ``answer`` names.
+        """Return the question with its options.
+
+        The correct option is given by ``correct`` or, if that is missing, by ``answer``.
 
         Raises:
             InputError: There are too few or too many options, an option is empty, two are equal, or the answer does not

@@ -201,8 +201,8 @@ def label_options(text: str, texts: Sequence[str]) -> str:
 def find_marked_option(text: str, options: int) -> tuple[int | None, str]:
     """Return the only option that a list marks as correct, as in "B) ... ✓", and the text without the list.
 
-    If the text has no list of two or more options, each with a mark, or if not exactly one of them is marked as
-    correct, the option is None and the text is unchanged.
+    If the text has no list of two or more marked options, or if the number of options marked as correct is not exactly
+    one, the option is None and the text is unchanged.
     """
     other_lines, correctness = [], {}
     for line in text.split("\n"):

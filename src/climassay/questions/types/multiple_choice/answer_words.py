@@ -31,7 +31,7 @@ class WordClass(Flag):
     CHOOSE = auto()
     """Verbs in the first person that choose an option."""
     MATCH = auto()
-    """Verbs that say that an option fits or remains."""
+    """Verbs stating that an option fits or remains."""
     SO = auto()
     """Words that introduce a conclusion."""
     FILL = auto()
@@ -44,7 +44,7 @@ class WordClass(Flag):
     AND = auto()
     """Words that join several letters."""
     BUT = auto()
-    """Words that begin a clause that corrects the previous clause."""
+    """Words that begin a clause correcting the previous one."""
     IF = auto()
     """Words that make their clause hypothetical."""
     DOUBT = auto()

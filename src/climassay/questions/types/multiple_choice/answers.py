@@ -82,7 +82,7 @@ class StatedLetter(NamedTuple):
     """Index of the option; None if several letters are stated at once."""
     explicit: bool
     """Whether the letter is stated as the answer, rather than called correct ("C is correct") or alone in the last
-    line. Only an explicit statement overrules an earlier explicit one."""
+    line. An explicit statement is overruled only by a later explicit statement."""
     position: int
     """Index of the first token."""
     end: int
@@ -644,7 +644,7 @@ class _AnswerReader:
         return True
 
     def _find_only_label(self) -> int | None:
-        """Return the letter that is labelled in an answer; None if others are mentioned, or any is doubted."""
+        """Return the only labelled letter in an answer; None if others are mentioned or any letter is doubted."""
         doubts = W.NOT | W.BAD | W.EXCLUDE | W.DOUBT | W.IF | W.RETRACT
         n_words = sum(self._is_content(token) for token in self.tokens)
         if n_words > MAX_WORDS_AROUND_LABEL or any(token.classes & doubts for token in self.tokens):

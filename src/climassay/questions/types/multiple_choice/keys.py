@@ -85,7 +85,7 @@ def _strip_marks(key: str) -> str:
 
 
 def _match_texts(key: str, options: LabelledOptions) -> set[int]:
-    """Return the index of the option whose text equals a key, as a set, which is empty if there is none.
+    """Return a set with the index of the option whose text equals a key, or an empty set if there is none.
 
     If several options match apart from case, only an exact match counts.
     """

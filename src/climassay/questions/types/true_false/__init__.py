@@ -80,11 +80,11 @@ class TrueFalse(QuestionType):
         return indices[0] if indices and is_clear and "not" not in re.findall(r"\w+", clause) else None
 
     def writer_texts(self, bounds: Lengths) -> dict[str, int]:
-        """Return the length limits of a true statement and of a version that one change makes false."""
+        """Return the length limits of a true statement and of its false version, which differs by one change."""
         return {"true_statement": bounds.statement, "false_statement": bounds.statement}
 
     def example_fields(self, question: "Question") -> dict[str, Any]:
-        """Raise an error, because a question has only one of the two statements that a model writes.
+        """Raise an error: a model writes two statements, but a question contains only one of them.
 
         Raises:
             InputError: Always.
@@ -102,7 +102,7 @@ class TrueFalse(QuestionType):
         )
 
     def supporting_text(self, content: Content) -> str:
-        """Return the statement; even a false one takes most of its words from the passages."""
+        """Return the statement. Even a false statement takes most of its words from the passages."""
         return content.question
 
     def claim(self, content: Content) -> str:
