@@ -92,7 +92,7 @@ class _Demo:
     def quoted_path(self, name: str = "") -> str:
         """Return the path of a file in the workspace, or of the workspace, quoted for a shell.
 
-        The path is relative to the current folder if it lies in it.
+        A path inside the current folder is relative to that folder.
         """
         path, current_folder = self.workspace.root / name, Path.cwd()
         return shlex.quote(str(path.relative_to(current_folder) if path.is_relative_to(current_folder) else path))

@@ -139,7 +139,7 @@ class ClimaqaRecipe:
     """Adapters of the settings ``fine-tuned`` and ``continued-pretraining``, by setting; empty for no adapter.
     ``{model}`` in a name is replaced by the model's label."""
     examples: str
-    """Question file of the few-shot examples, or ``primer``."""
+    """Question file of the few-shot examples; ``primer`` stands for the bundled questions."""
     metrics: MetricSpec
     scoring: "Scoring"
     limit: int | None

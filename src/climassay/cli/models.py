@@ -52,7 +52,7 @@ add_command(prompts, "export", api.export_prompts, can_save=False)
 
 @dataclass(frozen=True)
 class RecordsOptions(WorkspaceOptions):
-    """Options for the records database of a command, and the format of its result."""
+    """Options that select the records database and the format of the result."""
 
     records: Annotated[str | None, Parameter(env_var="CLIMASSAY_RECORDS")] = None
     """URL of the records database; by default the workspace's own."""

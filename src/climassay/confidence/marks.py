@@ -517,7 +517,7 @@ def _parse_agreement(text: str) -> Agreement | None:
 def _find_marks_without_level(
     text: str, brackets: list[tuple[int, int]], occupied_spans: list[tuple[int, int]]
 ) -> Iterator[TagMark]:
-    """Yield terms without a level: evidence and agreement, and likelihood terms that fill their brackets."""
+    """Yield marks without a level: terms of evidence and agreement, and likelihood terms alone in brackets."""
 
     def is_free(start: int, end: int) -> bool:
         return not any(span_start < end and start < span_end for span_start, span_end in occupied_spans)

@@ -212,7 +212,9 @@ def _find_likely_class(
 def score_fallacies(
     classifier: FallacyClassifier, texts: Sequence[str], labels: Sequence[str], *, seed: int = 0
 ) -> dict[str, HeldOutScores]:
-    """Score a classifier on held-out texts; a classifier of claims is also scored by the five groups of claims.
+    """Score a classifier on held-out texts.
+
+    A classifier of claims is also scored with its classes merged into the five groups of the taxonomy.
 
     Raises:
         InputError: No label names one of its classes.

@@ -169,7 +169,7 @@ class ReferenceChecker:
         return replace(decisive_reference, text=entry)
 
     def check_work(self, reference: Reference) -> CheckedReference:
-        """Check a reference to a work by its authors and its year or a page."""
+        """Check a reference that names a work by its authors, with a year or a page."""
         matching_documents = [document for words, document in self._document_texts if reference.names(words)]
         if not matching_documents:
             return CheckedReference(reference.text, "work", "not checked", "No document at hand is this work.")

@@ -484,7 +484,7 @@ def _find_differing_words(
     """Return the evidence with opposite or negated words, and the words of the claim that differ from it.
 
     Places and names are compared with the most similar sentence. Opposite words and negations are searched for in that
-    sentence, and then in all nearly identical sentences, unless these also contain the words of the claim.
+    sentence, then in all nearly identical sentences. A word that one of these sentences contains is ignored.
     """
     best_comparison = similar_comparisons[0]
     quotation = best_comparison.evidence.quotation

@@ -47,8 +47,7 @@ MAGNITUDES = {
     "billones": 1e12, "milhão": 1e6, "milhões": 1e6, "mil milhões": 1e9, "bilhão": 1e9, "bilhões": 1e9,
     "trilhões": 1e12,
 }  # fmt: skip
-"""Factors of magnitude words. "Billion" is read as English, since only its plurals are distinct in German and Spanish.
-"""
+"""Factors of magnitude words. "Billion" is read as English (1e9); in German and Spanish, only plurals tell it apart."""
 _MONEY_LETTERS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _MAGNITUDE = re.compile(
     rf"\s*-?\s*(?P<word>{'|'.join(sorted(MAGNITUDES, key=len, reverse=True))})\b(?:(?<=mio)\.|(?<=mrd)\.)?"

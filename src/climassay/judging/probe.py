@@ -108,7 +108,7 @@ class Probe(SavedModel):
         return np.asarray(0.5 + 0.5 * np.tanh(self.log_odds(states, log_lengths) / 2))
 
     def predict(self, states: States, log_lengths: ArrayLike | None = None) -> IntArray:
-        """Return 1 if i has more of the quality, -1 if j has, 0 if both count as equal; shape [rows]."""
+        """Return 1 for pairs whose first item has more of the quality, -1 for the second, 0 for ties; shape [rows]."""
         return three_way(self.log_odds(states, log_lengths), self.tie_band)
 
     def score(self, states: States, outcomes: ArrayLike, log_lengths: ArrayLike | None = None) -> HeldOutScores:

@@ -98,7 +98,7 @@ MAX_NAVIGATION_LENGTH = 600
 SHORT_FORM = 200
 SHORT_NAMED = 200
 MIN_SPACES = 3
-"""Minimum number of spaces in a sentence for its element to be kept although it is named like a sidebar."""
+"""Minimum number of spaces in a sentence; an element named like a sidebar is kept if it has such a sentence."""
 LINK_HEAVY = 0.5
 MIN_MAIN_SHARE = 0.3
 """Minimum fraction of the page's text for ``<main>`` or ``<article>`` to be taken as the content."""

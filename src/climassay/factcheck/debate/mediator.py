@@ -104,8 +104,8 @@ def are_close(spread: int | None, scale: Scale) -> bool:
 # ---------------------------------------------------------------------------------------------------- consolidation
 
 QuestionMode = Literal["must", "may", "no"]
-"""Whether the mediator asks questions: it ``must`` (verdicts contrast in round 1), it ``may``, or it asks ``no``
-questions (no round can follow)."""
+"""Whether the mediator asks questions: ``must`` if the verdicts of round 1 disagree, ``may`` if it decides itself, and
+``no`` if no further round is possible."""
 
 
 def consolidate(

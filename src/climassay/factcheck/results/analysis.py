@@ -376,7 +376,7 @@ def measure_advocate_effects(
     counts: Sequence[int],
     seed: int,
 ) -> tuple[AdvocateEffect, ...]:
-    """Return the effect of leaving each advocate out, measured on the debates whose transcripts record it."""
+    """Return the effect of leaving each advocate out, measured on the debates whose transcripts contain it."""
     results = []
     for advocate in advocates:
         ablated_labels = [

@@ -323,8 +323,8 @@ def _clean_text(text: str, subject: str) -> str:
 
 
 EDIT_FIELDS = ("edited_question", "edited_answer", "edited_options", "edited_correct")
-"""Names of the parts of an edit in tables and other tools. The answer of a cloze statement is the masked term; multiple
-choice has options and the letter of the correct option instead of an answer."""
+"""Columns of an edited question in exported tables and annotation tools. The answer of a cloze statement is the masked
+term; multiple choice has options and the letter of the correct option instead of an answer."""
 
 
 def label_fields(draft: Draft, label: Label) -> dict[str, list[str]]:

@@ -419,7 +419,7 @@ class Connection:
         return Attempt(error=REPEATED_KEY_ERROR, is_broken_stream=stream is not None) if repeats_key else Attempt(reply)
 
     async def _read_stream(self, response: "httpx2.Response", stream: StreamedReply, show_text: ShowText) -> bytes:
-        """Read a stream to its end, and show its text as it grows, without the API key or a beginning of it.
+        """Read a stream to its end, and show its text as it grows, hiding the API key, also one that has only begun.
 
         Returns:
             All bytes received.

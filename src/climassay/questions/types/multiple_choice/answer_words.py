@@ -58,7 +58,7 @@ class WordClass(Flag):
     LABELLED = auto()
     """Nouns for things that are labelled by letters, as in "panel (c)"."""
     OBJECT = auto()
-    """Verbs that say what is wrong with the option before them."""
+    """Verbs that reject the option before them, such as "ignores" in "B ignores the clouds"."""
 
 
 @cache
