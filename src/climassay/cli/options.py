@@ -81,12 +81,8 @@ def options_for(
     def decorate(group: type[T]) -> type[T]:
         for name, info in setting_fields(settings).items():
             if not names or name in names or name in parameters:
-                option_type = _option_type(info.annotation)
-                option = _make_option(name, info, show_defaults)
-                if option_type is not bool and get_origin(option_type) is not list:
-                    option = Parameter.combine(option, Parameter(converter=_make_converter(option_type)))
-                option = Parameter.combine(option, parameters.get(name, Parameter()))
-                group.__annotations__[name] = Annotated[option_type | None, option, settings]
+                option = Parameter.combine(_make_option(name, info, show_defaults), parameters.get(name, Parameter()))
+                group.__annotations__[name] = Annotated[_option_type(info.annotation) | None, option, settings]
                 setattr(group, name, None)
         return group
 
@@ -111,9 +107,11 @@ def _make_option(name: str, info: "FieldInfo", show_default: bool) -> Parameter:
     if show_default and info.default != "" and type(info.default) in (str, int, float):
         help_text += f" [default: {info.default}]"
     negative = f"--no-{name.replace('_', '-')}" if option_type is bool else ()
+    is_list = get_origin(option_type) is list
+    converter = None if option_type is bool or is_list else _make_converter(option_type)
     if bounds := field_bounds(info):
-        return _bounded_parameter(bounds, help=help_text)
-    return Parameter(help=help_text, negative=negative)
+        return _bounded_parameter(bounds, help=help_text, converter=converter)
+    return Parameter(help=help_text, negative=negative, converter=converter)
 
 
 def given_values(options: object, settings: type) -> dict[str, Any]:

@@ -7,7 +7,7 @@
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -138,13 +138,7 @@ class CollectionGroup:
                     add_weighted_scores(dense_scores, bm25_scores, sum(weights) / len(weights)), shares
                 )
             )
-        best_ids = sorted(
-            scores, key=lambda passage_id: (-scores[passage_id], -(hits[passage_id].cosine or 0.0), passage_id)
-        )[:k]
-        return [
-            replace(hits[passage_id], rank=rank, score=scores[passage_id])
-            for rank, passage_id in enumerate(best_ids, start=1)
-        ]
+        return _rank_hits(hits, scores, k)
 
     def describe_documents(self) -> list[str]:
         """Return one line per document, with its title, file name, report and date."""
@@ -179,13 +173,18 @@ class CollectionGroup:
 
 
 def _fuse_rankings(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-    """Fuse rankings by reciprocal rank; ties are ordered by cosine similarity, then by passage id."""
+    """Fuse rankings by reciprocal rank."""
     scores: dict[str, float] = {}
     hits: dict[str, Hit] = {}
     for hit in (hit for ranking in rankings for hit in ranking):
         score = 1 / (RRF_CONSTANT + hit.rank)
         if score > scores.get(hit.passage.id, 0.0):  # several collections may hold a passage
             scores[hit.passage.id], hits[hit.passage.id] = score, hit
+    return _rank_hits(hits, scores, k)
+
+
+def _rank_hits(hits: Mapping[str, Hit], scores: Mapping[str, float], k: int) -> list[Hit]:
+    """Return the ``k`` hits with the highest scores; ties are ordered by cosine similarity, then by passage id."""
     best_ids = sorted(
         scores, key=lambda passage_id: (-scores[passage_id], -(hits[passage_id].cosine or 0.0), passage_id)
     )[:k]

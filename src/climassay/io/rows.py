@@ -73,11 +73,11 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
         except ValueError as error:
             raise InputError(f"{file} is not a readable Parquet file: {error}.") from error
         return
-    if not is_workbook(data) and data.startswith(_ARCHIVES):
-        raise InputError(
-            f"{file} is an archive, or an old or damaged workbook: save its sheet as CSV (UTF-8) or .xlsx."
-        )
-    if is_workbook(data):
+    if data.startswith(_ARCHIVES):
+        if not is_workbook(data):
+            raise InputError(
+                f"{file} is an archive, or an old or damaged workbook: save its sheet as CSV (UTF-8) or .xlsx."
+            )
         try:
             table = read_workbook(data)
         except ValueError as error:

@@ -11,15 +11,12 @@ from climassay.io.reading import MAX_TABLE_BYTES
 
 MAX_CELLS = 5_000_000
 """Maximum number of cells of a workbook."""
-_FIRST_BYTES = b"PK\x03\x04"
 _CONTENT = "xl/workbook.xml"
 """Member of the archive that only workbooks have."""
 
 
 def is_workbook(data: bytes) -> bool:
-    """Return whether the content of a file is an .xlsx workbook."""
-    if not data.startswith(_FIRST_BYTES):
-        return False
+    """Return whether an archive is an .xlsx workbook."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _CONTENT in archive.namelist()

@@ -414,13 +414,12 @@ class TrainingRun:
                     f"{self.config.batch_size} sequences: "
                     "lower the batch size, raise the accumulation by the same factor, or use gradient checkpointing."
                 ) from error
-            except (OSError, RuntimeError) as error:
-                if isinstance(error, RuntimeError) and not _WRITE_ERROR.search(str(error)):
+            except OSError as error:
+                raise cannot_write(checkpoints, error) from error
+            except RuntimeError as error:
+                if not _WRITE_ERROR.search(str(error)):
                     raise
-                raise cannot_write(
-                    checkpoints,
-                    error if isinstance(error, OSError) else OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
-                ) from error
+                raise cannot_write(checkpoints, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))) from error
             checkpoint = _last_checkpoint(checkpoints)
             assert checkpoint is not None
             state = _read_state(checkpoint)
