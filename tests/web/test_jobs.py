@@ -179,7 +179,7 @@ class Patient:
 
 def test_a_running_job_is_not_queued_again_while_its_server_lives(place_on, database_url, monkeypatch):
     first, second = place_on(database_url), place_on(database_url)
-    monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_INTERVAL", 0.02)
+    monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_SECONDS", 0.02)
     work = Patient(first)
     job = first.jobs.submit("patient", "x", {})
     reached(work.begun)
@@ -196,7 +196,7 @@ def test_a_running_job_is_not_queued_again_while_its_server_lives(place_on, data
 @pytest.mark.parametrize("error", [RecordsError("away"), LostDatabaseError("away")])
 def test_a_job_whose_end_could_not_be_stored_is_done_again(error, place_on, database_url, monkeypatch):
     place = place_on(database_url)
-    monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_INTERVAL", 0.05)
+    monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr("climassay.web.jobs.POLL_INTERVAL", 0.05)
     end, failures = place.jobs._end, [error, error]
 

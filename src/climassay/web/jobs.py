@@ -42,7 +42,7 @@ State = Literal["queued", "running", "done", "failed", "stopped"]
 ENDED: tuple[State, ...] = ("done", "failed", "stopped")
 MIN_REPORT_INTERVAL = 0.2
 """Minimum time, in seconds, between two stored progress reports of a job and between two checks of its state."""
-HEARTBEAT_INTERVAL = 5.0
+HEARTBEAT_SECONDS = 5.0
 """Time between two updates of the ``seen_at`` of a server's running jobs, in seconds."""
 LEASE_SECONDS = 30.0
 """Seconds without an update of ``seen_at`` after which a running job is queued again."""
@@ -296,7 +296,7 @@ class Jobs:
                 self._queue_again(sa.and_(jobs.c.owner != self.owner, is_abandoned), is_orphaned)
             except Exception:
                 traceback.print_exc()
-            self._stopping.wait(HEARTBEAT_INTERVAL)
+            self._stopping.wait(HEARTBEAT_SECONDS)
 
     def close(self) -> None:
         """Tell running jobs to end and wait for them; jobs that are not done continue when the server starts again."""
