@@ -2,6 +2,7 @@
 
 import json
 import random
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -239,7 +240,7 @@ def list_claims(
     later; claims that are not checkable or not about climate are struck in advance.
 
     Args:
-        document: PDF, Word, HTML (a saved web page), EPUB, Markdown or text.
+        document: PDF, Word, HTML, EPUB, Markdown or text file, or the address of a web page or PDF (https://...).
         model: Strong model that lists the claims.
         limit: Maximum number of passages to read, from the beginning.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
@@ -249,18 +250,22 @@ def list_claims(
         ModelError: The model cannot be loaded.
     """
     from climassay.corpus import read
+    from climassay.corpus.readers.download import is_address, read_address
     from climassay.factcheck.claim_listing import ClaimLister, claim_passages, listed_rows
     from climassay.prompts import load_prompt
 
-    file = Path(document).expanduser()
-    result = read(file)
+    with tempfile.TemporaryDirectory(prefix="climassay") as folder:
+        result = (
+            read_address(str(document), Path(folder)) if is_address(document) else read(Path(document).expanduser())
+        )
     if not result.documents:
-        raise InputError(result.skipped[0].reason if result.skipped else f"{file} has no text.")
+        raise InputError(result.skipped[0].reason if result.skipped else f"{document} has no text.")
+    source = str(document) if is_address(document) else result.source
     passages = claim_passages(result.documents)[:limit]
     with Session.opened(workspace) as session:
         generator = session.model(model)
         prompt = load_prompt("factcheck_claims", session.options.prompts)
-        config = {"document": file.name, "passages": len(passages), "prompt_sha256": prompt.sha256}
+        config = {"document": source, "passages": len(passages), "prompt_sha256": prompt.sha256}
         with (
             session.run("factcheck claims", config) as run,
             session.progress.task("Reading", total=len(passages)) as task,
@@ -277,7 +282,7 @@ def list_claims(
     }
     n_quoted = sum(claim.is_quoted for claim in claims)
     summary = f"{counted(len(claims), 'claim')} in {counted(len(passages), 'passage')}"
-    notes = [f"{summary} of {file.name}, listed by {generator.name}."]
+    notes = [f"{summary} of {source}, listed by {generator.name}."]
     if lister.failed:
         notes.append(f"{counted(lister.failed, 'passage')} without a usable answer ({lister.error}): run it again.")
     if lister.unknown:
@@ -286,14 +291,14 @@ def list_claims(
         notes.append(f"{counted(lister.repeated, 'claim')} left out that an earlier row has.")
     if n_quoted:
         notes.append(
-            f"{counted(n_quoted, 'claim')} in the document's own words, because the model's had another figure."
+            f"{counted(n_quoted, 'claim')} in the document's own words, because the model's had another figure or no end."
         )
     if n_struck := sum(bool(row["strike"]) for row in rows):
         notes.append(
             f"{counted(n_struck, 'claim')} struck beforehand: empty the cell in the column strike to check it."
         )
     row_cells = [(row["strike"], str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
-    table = Table.of(f"Claims of {file.name}", ("strike", "page", "claim", "sentences"), row_cells, left=4)
+    table = Table.of(f"Claims of {source}", ("strike", "page", "claim", "sentences"), row_cells, left=4)
     failure = NoAnswerError(lister.error) if passages and lister.failed == len(passages) else None
     return Shown({"run": run.id, **counts, "claims": rows}, (table,), rows, noted=notes, failed=failure)
 

@@ -271,7 +271,7 @@ add_command(
     "claims",
     claims.list_claims,
     model_options=LoadingOptions,
-    document=Annotated[Path, Parameter()],
+    document=Annotated[str, Parameter()],
     hint="Save the claims with --output claims.csv, strike some, and run: climassay factcheck run claims.csv",
 )
 add_command(
