@@ -46,7 +46,10 @@ def data(tmp_path_factory):
     ]  # fmt: skip
     claims = [{"claim": f"Claim number {number}.", "verdict": VERDICTS[number % 6]} for number in range(12)]
     climate = [*claims, {"claim": "Nobody has rated this claim.", "verdict": "Explainer"}]
-    for name, rows in (("newsroom", newsroom), ("climate", climate), ("energy", claims[3:9])):
+    feedback = [
+        {"topic": topic, **claim} for topic, rows in (("Energy", claims[3:9]), ("Climate", claims)) for claim in rows
+    ]
+    for name, rows in (("newsroom", newsroom), ("climate", climate), ("feedback", feedback)):
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
@@ -120,7 +123,7 @@ def test_tables_of_summaries_are_finished(reproduce, data, tmp_path):
 
 @pytest.mark.model
 def test_the_table_of_claims_is_finished_and_energy_judged_by_transfer(reproduce, data):
-    found = json_of(reproduce("--climate", data / "climate.csv", "--energy", data / "energy.csv", "--json"))
+    found = json_of(reproduce("--climate", data / "climate.csv", "--energy", data / "feedback.csv", "--json"))
     scores = ours(found, "4.3")
     assert scores["PPairS (leaky)"]["Climate"]["n"] == 12 * 11 / 2
     assert any("1 row left out" in remark for remark in found["remarks"])
@@ -162,6 +165,7 @@ def test_an_estimate_needs_no_model(climassay, data, tmp_path):
         (("--table", "3"), "There is no recipe for Table 3"),
         (("--newsroom", "climate.csv"), "not a table of Newsroom"),
         (("--climate", "newsroom.csv"), "needs a column of claims"),
+        (("--health", "feedback.csv"), "no claim with the topic Health"),
     ],
 )
 def test_missing_or_wrong_data_is_one_sentence(climassay, data, options, word, tmp_path):

@@ -201,7 +201,14 @@ def check_claims(
     return factcheck.CheckedClaims(
         name,
         tuple(factcheck.CheckedClaim.of(transcript, scale) for transcript in transcripts),
-        factcheck.analyse(transcripts, truths, checker.setup.scale, classes=classes),
+        factcheck.analyse(
+            transcripts,
+            truths,
+            checker.setup.scale,
+            classes=classes,
+            group_column=table.group_column,
+            groups={claim_record.id: group for claim_record, group in zip(table.claims, table.groups, strict=True)},
+        ),
         checker.run,
         checker.tallies,
         table.skipped,
@@ -222,9 +229,10 @@ def claim_table(
     if isinstance(claims, (str, Path)):
         if str(claims) != PRIMER_CLAIMS:
             return factcheck.read_claims(Path(claims), columns)
-        return factcheck.read_claims(claims_path(), factcheck.ClaimColumns(verdict="verdict"))
+        group_column = None if columns is None else columns.group
+        return factcheck.read_claims(claims_path(), factcheck.ClaimColumns(verdict="verdict", group=group_column))
     claim_records = tuple(factcheck.make_claim(claim) for claim in claims)
-    return factcheck.ClaimTable(claim_records, (None,) * len(claim_records), ())
+    return factcheck.ClaimTable(claim_records, (None,) * len(claim_records), ("",) * len(claim_records), ())
 
 
 def list_claims(
@@ -291,7 +299,7 @@ def list_claims(
         notes.append(f"{counted(lister.repeated, 'claim')} left out that an earlier row has.")
     if n_quoted:
         notes.append(
-            f"{counted(n_quoted, 'claim')} in the document's own words, because the model's had another figure or no end."
+            f"{counted(n_quoted, 'claim')} in the document's words, because the model's had another figure or no end."
         )
     if n_struck := sum(bool(row["strike"]) for row in rows):
         notes.append(
@@ -312,6 +320,7 @@ def sample_claims(table: "factcheck.ClaimTable", limit: int | None, seed: int) -
         table,
         claims=tuple(table.claims[index] for index in indices),
         verdicts=tuple(table.verdicts[index] for index in indices),
+        groups=tuple(table.groups[index] for index in indices),
     )
 
 
@@ -323,6 +332,7 @@ def score_verdicts(
     scale: str = "climate-feedback",
     classes: int | None = None,
     claim: str | None = None,
+    by: str | None = None,
     unknown: Literal["error", "wrong"] = "error",
     seed: int = 0,
 ) -> "factcheck.ScoredVerdicts":
@@ -337,12 +347,14 @@ def score_verdicts(
         classes: Number of classes to which the scale is collapsed (climate-feedback: 7, 5 or 2).
         claim: Column of the claims, so that repeated claims are resampled together; by default claim, statement or
             text if there is one.
+        by: Column by whose values the scores are broken down, for example the field of science.
         unknown: Treatment of predictions that are not on the scale: stop with an error, or count them as wrong.
         seed: Seed of the resampling.
 
     Raises:
         InputError: The file or a column cannot be used, or a verdict is not on the scale.
     """
+    from climassay.factcheck.results.scoring import score_groups
     from climassay.factcheck.results.scoring import score_verdicts as compute_scores
 
     path, verdict_scale = Path(file), factcheck.load_scale(scale)
@@ -361,20 +373,22 @@ def score_verdicts(
     def cells(name: str) -> list[Any]:
         return [row.get(name) for row in rows]
 
-    scores = compute_scores(
-        cells(truth),
-        cells(predicted),
-        verdict_scale,
-        classes=classes,
-        claims=None if claim_column is None else cells(claim_column),
-        unknown=unknown,
-        seed=seed,
+    options: dict[str, Any] = {
+        "classes": classes,
+        "claims": None if claim_column is None else cells(claim_column),
+        "unknown": unknown,
+        "seed": seed,
+    }
+    scores = compute_scores(cells(truth), cells(predicted), verdict_scale, **options)
+    by = None if by is None else require_column(path, columns, by, "--by")
+    grouped_scores = (
+        None if by is None else score_groups(by, cells(by), cells(truth), cells(predicted), verdict_scale, **options)
     )
     facts = (
         ("File", str(file)), ("Truth", truth), ("Predicted", predicted), ("Claims", claim_column or "no column"),
         ("Scale", scale), ("Not of the scale", unknown), ("Seed", str(seed)),
     )  # fmt: skip
-    return factcheck.ScoredVerdicts(scores, f"{predicted} in {path.name}", facts)
+    return factcheck.ScoredVerdicts(scores, f"{predicted} in {path.name}", facts, grouped_scores)
 
 
 def _add_advocates(

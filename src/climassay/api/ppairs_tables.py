@@ -17,7 +17,7 @@ from climassay import judging
 from climassay.api.judges import benchmark_judges
 from climassay.confidence.vocabulary import TAGS
 from climassay.errors import InputError
-from climassay.io import parse_rows, read_bytes
+from climassay.io import find_column, parse_rows, read_bytes
 from climassay.models import Generator, OpenWeights
 from climassay.reporting import counted
 from climassay.reporting.paper_tables import (
@@ -80,7 +80,8 @@ class PpairsRecipe:
     summaries: Mapping[str, str]
     """Files of rated summaries by data set: ``Newsroom``, ``SummEval``."""
     claims: Mapping[str, str]
-    """Files of claims with Science Feedback's verdicts by domain: ``Climate``, ``Health``, ``Energy``."""
+    """Files of claims with Science Feedback's verdicts by domain: ``Climate``, ``Health``, ``Energy``. A file with a
+    column ``topic`` or ``field`` may be named for several domains."""
     statements: str
     """File of statements with their levels of confidence; empty if there is none."""
     paragraphs: str
@@ -136,10 +137,7 @@ class PpairsRecipe:
                     for aspect in ASPECTS.values()
                 ]
         if "4.3" in numbers:
-            parts += [
-                _estimate_part(f"claims, {domain}", self._read_claims(file).items)
-                for domain, file in self.claims.items()
-            ]
+            parts += [_estimate_part(f"claims, {domain}", self._read_claims(domain).items) for domain in self.claims]
         if "4.4" in numbers:
             items, training, *_ = self._read_statements()
             length = sum(len(item.item.window(CONTEXT_SENTENCES)) for item in items) / max(1, len(items))
@@ -203,7 +201,7 @@ class PpairsRecipe:
         return replace(table, items=tuple(item for item in table.items if item.group in articles))
 
     def _compare_claims(self, model: OpenWeights, session: Session) -> "list[_Part]":
-        tables = {domain: self._read_claims(file) for domain, file in self.claims.items()}
+        tables = {domain: self._read_claims(domain) for domain in self.claims}
         items = {domain: table.items for domain, table in tables.items()}
         quality = judging.quality("claims")
         parts = []
@@ -219,6 +217,8 @@ class PpairsRecipe:
             part = _Part(_shorten_name(model), (benchmark.run,))
             for result in benchmark.results:
                 _add_scores(part, result, domain, ("4.3",), "claims")
+            if len(claims) == MAX_CLAIMS:
+                part.remarks.append(f"{domain}: the first {MAX_CLAIMS} claims of the file, as in the thesis.")
             if len(claims) != N_CLAIMS[domain]:
                 reason = f"ours is on {counted(len(claims), 'claim')}, the thesis on {N_CLAIMS[domain]}."
                 part.add_reason([domain], reason, ("4.3",))
@@ -235,20 +235,35 @@ class PpairsRecipe:
                 parts.append(part)
         return parts
 
-    def _read_claims(self, file: str) -> judging.ItemTable:
+    def _read_claims(self, domain: str) -> judging.ItemTable:
         """Read at most ``limit`` claims from the beginning of a file, with labels from 0 (inaccurate) to 2 (accurate).
 
+        If the file has a column of topics, only the claims of the domain are read, so that one file can contain all
+        domains, as the thesis's own file does.
+
         Raises:
-            InputError: The file has no column of claims or verdicts, or no verdict of Science Feedback.
+            InputError: The file has no column of claims or verdicts, no verdict of Science Feedback, or no claim of the
+                domain.
         """
+        file = self.claims[domain]
         path = Path(file)
         columns = list(next(iter(parse_rows(path, read_bytes(path))), {}))
         claim_column = next((name for name in ("claim", "statement", "text") if name in columns), None)
         verdict_column = next((name for name in columns if "verdict" in name.lower()), None)
         if claim_column is None or verdict_column is None:
             raise InputError(f"{file} needs a column of claims (claim) and one of verdicts (verdict).")
-        table = judging.read_items(file, judging.ItemColumns(claim_column, label=verdict_column, levels=VERDICTS))
-        return replace(table, items=table.items[: min(MAX_CLAIMS, self.limit or MAX_CLAIMS)])
+        topic_column = find_column(columns, "topic", "field")
+        table = judging.read_items(
+            file, judging.ItemColumns(claim_column, group=topic_column, label=verdict_column, levels=VERDICTS)
+        )
+        items = [
+            replace(item, group="")
+            for item in table.items
+            if topic_column is None or item.group.casefold() == domain.casefold()
+        ]
+        if not items:
+            raise InputError(f"{file} has no claim with the {topic_column} {domain}.")
+        return replace(table, items=tuple(items[: min(MAX_CLAIMS, self.limit or MAX_CLAIMS)]))
 
     def _read_statements(self) -> "_Statements":
         """Read the statements, and draw the test statements, the training statements and the anchors.
@@ -289,6 +304,7 @@ class PpairsRecipe:
             )  # fmt: skip
             part = _Part(_shorten_name(model), (run.id,), remarks=[*notes])
             levels = [TAGS.index(item.tag) for item in items]
+            constants: dict[str, float] = {}
             for mode, system in _INSERTION_SYSTEMS.items():
                 tags = replace(tagger, mode=mode).predict(
                     [item.item for item in items], on_progress=tagging_task.advance
@@ -301,7 +317,9 @@ class PpairsRecipe:
                     truth = [levels[index] for index in indices]
                     scores = evaluate(truth, answers, TAGS, seed=self.seed)
                     part.add("4.4", system, column, scores.accuracy)
-                    part.add("4.4", "most frequent level", column, scores.constant.value)
+                    constants[column] = scores.constant.value
+            for column, constant in constants.items():
+                part.add("4.4", "always the most frequent level", column, constant)
             scores_by_system = as_json_data(part.rows["4.4"])
             run.save_results("scores", [{"system": system, **scores} for system, scores in scores_by_system.items()])
         accuracy = tagger.trained.accuracy
