@@ -84,7 +84,8 @@ def ours(found, table):
     scores = {}
     for score in found["scores"]:
         if score["table"] == table and score["origin"] == "ours":
-            scores.setdefault(score["system"], {})[score["column"]] = score
+            _, comma, subset = score["group"].partition(", ")
+            scores.setdefault(f"{score['system']}{comma}{subset}", {})[score["column"]] = score
     return scores
 
 

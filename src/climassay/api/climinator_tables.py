@@ -410,7 +410,11 @@ class CliminatorRecipe:
         yield f"Ours: {count} of the named file; the paper has {n_published}."
         n_distinct = len({claim.id for claim in claims.claims})
         if n_distinct < len(claims.claims):
-            yield f"{counted(len(claims.claims) - n_distinct, 'claim')} repeated; each counts, as in the paper."
+            n_repeated = len(claims.claims) - n_distinct
+            yield (
+                f"{counted(n_repeated, 'claim')} repeated; each counts, as in the paper. Intervals: bootstrap over the "
+                f"{n_distinct} distinct claims."
+            )
         missing_sources = [
             f"{name} ({SOURCES[name][2]}, {SOURCES[name][0]})" for name in SOURCES if name not in self.collections
         ]

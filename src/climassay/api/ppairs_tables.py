@@ -61,8 +61,8 @@ _INSERTION_SYSTEMS: Mapping[judging.InsertMode, str] = {
     "three-way": "PPairS_insert, every level reachable",
 }
 _LAST_LAYER = (-1,)
-_BASELINE_NAME = 'always "not greater"'
-_UNSEEN_SUFFIX = ", unseen {unit}, pairs that differ"
+_BASELINES = ('always "not greater"', "always the most frequent level", "the longer text")
+"""Names of the baselines, which follow the other rows of their group."""
 _TABLES_OF: Mapping[str, tuple[str, ...]] = {
     "summaries": ("4.1", "4.2"),
     "claims": ("4.3",),
@@ -320,8 +320,8 @@ class PpairsRecipe:
                     constants[column] = scores.constant.value
             for column, constant in constants.items():
                 part.add("4.4", "always the most frequent level", column, constant)
-            scores_by_system = as_json_data(part.rows["4.4"])
-            run.save_results("scores", [{"system": system, **scores} for system, scores in scores_by_system.items()])
+            rows = [{"system": system, **as_json_data(scores)} for (_, system), scores in part.rows["4.4"].items()]
+            run.save_results("scores", rows)
         accuracy = tagger.trained.accuracy
         interval = f"{accuracy.low:.3f}, {accuracy.high:.3f}"
         part.remarks.append(
@@ -344,20 +344,20 @@ _OPTIONS: Mapping[str, str] = {
 }
 _DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     "4.1": (
-        "First rows of ours: as in the thesis, a random half of all ordered pairs trains the probe, which leaks, and "
+        "Our first group: as in the thesis, a random half of all ordered pairs trains the probe, which leaks, and "
         "ties count as not greater.",
-        "Other rows: the probe learns from at most 100 summaries of other articles; ties are left out, so that a "
+        "Unseen articles: the probe learns from at most 100 summaries of other articles; ties are left out, so that a "
         "constant answer is right on half.",
     ),
     "4.2": (
-        "First rows of ours: as in the thesis, orders by beam search over the held-out half of the pairs, which leaks.",
-        "Other rows: all pairs of articles that the probe has not seen, ordered by fitted strengths.",
+        "Our first group: as in the thesis, orders by beam search over the held-out half of the pairs, which leaks.",
+        "Unseen articles: all pairs of articles that the probe has not seen, ordered by fitted strengths.",
     ),
     "4.3": (
         "PairS reads the answers to PPairS's prompt, as in the thesis; each pair is asked in one order, in the "
         "thesis in both.",
-        "First rows of ours: as in the thesis, pairs are split at random, which leaks, and ties count as not greater. "
-        "Other rows: the probe has not seen the claims; ties are left out.",
+        "Our first group: as in the thesis, pairs are split at random, which leaks, and ties count as not greater.",
+        "Unseen claims: the probe has not seen the claims; ties are left out.",
     ),
     "4.4": (
         "As printed, the search never returns the second of four levels; the thesis's code takes the most frequent of "
@@ -384,19 +384,24 @@ class _Part:
 
     model: str
     runs: tuple[str, ...]
-    rows: dict[str, dict[str, dict[str, float | Estimate]]] = field(default_factory=dict)
-    """Scores by table, system and column."""
+    rows: dict[str, dict[tuple[str, str], dict[str, float | Estimate]]] = field(default_factory=dict)
+    """Scores by table, by subset of the pairs and system, and by column."""
     remarks: list[str] = field(default_factory=list)
     reasons: dict[str, dict[str, str]] = field(default_factory=dict)
     """Reason why a column's scores cannot be compared with the published ones, by table and column."""
 
-    def add(self, table: str, system: str, column: str, score: "JudgeScore | Estimate | float") -> None:
-        """Add a score to the rows; a score without a value or an interval is ignored."""
+    def add(
+        self, table: str, system: str, column: str, score: "JudgeScore | Estimate | float", subset: str = ""
+    ) -> None:
+        """Add a score to the rows; a score without a value or an interval is ignored.
+
+        Rows of a ``subset``, such as pairs of unseen articles, form a group of their own.
+        """
         if not isinstance(score, float | Estimate):
             if score.value is None or score.low is None or score.high is None:
                 return
             score = Estimate(score.value, Interval(score.low, score.high), score.n)
-        self.rows.setdefault(table, {}).setdefault(system, {})[column] = score
+        self.rows.setdefault(table, {}).setdefault((subset, system), {})[column] = score
 
     def add_reason(self, columns: Sequence[str], reason: str, tables: Sequence[str]) -> None:
         """Mark columns of tables as not comparable with the published scores, and record the reason."""
@@ -413,21 +418,20 @@ _LEAKY_SUFFIX = " (leaky)"
 def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: tuple[str, ...], item_noun: str) -> None:
     """Add the scores of a method evaluated as in the thesis and on unseen items, and the scores of the baselines."""
     scores, system = result.scores, _SYSTEMS[result.scores.method]
-    unseen_suffix, leaky_suffix = (
-        _UNSEEN_SUFFIX.format(unit=item_noun),
-        _LEAKY_SUFFIX if result.scores.method == "ppairs" else "",
-    )
+    leaky_suffix = _LEAKY_SUFFIX if result.scores.method == "ppairs" else ""
+    unseen = f"unseen {item_noun}"
+    differing = f"{unseen}, pairs that differ"
+    length_baseline = scores.baselines["longer"]
     if scores.as_published is not None:
         part.add(tables[0], system + leaky_suffix, column, scores.as_published.accuracy)
-        part.add(tables[0], _BASELINE_NAME, column, scores.as_published.constant)
-    part.add(tables[0], system + unseen_suffix, column, scores.agreement.accuracy_differing)
-    length_baseline = scores.baselines["longer"]
-    part.add(tables[0], "the longer text" + unseen_suffix, column, length_baseline.accuracy_differing)
+        part.add(tables[0], _BASELINES[0], column, scores.as_published.constant)
+    part.add(tables[0], system, column, scores.agreement.accuracy_differing, differing)
+    part.add(tables[0], "the longer text", column, length_baseline.accuracy_differing, differing)
     if len(tables) > 1:
         if scores.as_published is not None:
             part.add(tables[1], system + leaky_suffix, column, scores.as_published.spearman)
-        part.add(tables[1], f"{system}, unseen {item_noun}", column, scores.agreement.spearman)
-        part.add(tables[1], f"the longer text, unseen {item_noun}", column, length_baseline.spearman)
+        part.add(tables[1], system, column, scores.agreement.spearman, unseen)
+        part.add(tables[1], "the longer text", column, length_baseline.spearman, unseen)
     if scores.failed:
         part.remarks.append(f"{column}, {system}: {scores.failed} comparisons failed.")
 
@@ -437,16 +441,18 @@ def _shorten_name(model: Generator) -> str:
 
 
 def _add_our_rows(table: PaperTable, parts: "Sequence[_Part]") -> PaperTable:
-    """Return a table with our rows, those with the thesis's leaky evaluation first, and notes on differences."""
+    """Return a table with our rows, in each group the baselines last, and notes on differences."""
     rows: dict[tuple[str, str], dict[str, float | Estimate]] = {}
     for part in parts:
-        for system, scores in part.rows.get(table.number, {}).items():
-            rows.setdefault((part.model, system), {}).update(scores)
-    sorted_systems = sorted(rows, key=lambda row: (_UNSEEN_SUFFIX.partition("{")[0] in row[1], "longer" in row[1]))
+        for (subset, system), scores in part.rows.get(table.number, {}).items():
+            rows.setdefault((", ".join(filter(None, (part.model, subset))), system), {}).update(scores)
     reasons = {column: reason for part in parts for column, reason in part.reasons.get(table.number, {}).items()}
     return replace(
         table,
-        ours=tuple(PaperRow(system, rows[model, system], model) for model, system in sorted_systems),
+        ours=tuple(
+            PaperRow(system, rows[group, system], group)
+            for group, system in sorted(rows, key=lambda row: row[1] in _BASELINES)
+        ),
         differences=("Ours: climassay's own wording of the prompts.", *_DIFFERENCES[table.number]),
         not_comparable=reasons,
     )
