@@ -49,7 +49,8 @@ def data(tmp_path_factory):
     feedback = [
         {"topic": topic, **claim} for topic, rows in (("Energy", claims[3:9]), ("Climate", claims)) for claim in rows
     ]
-    for name, rows in (("newsroom", newsroom), ("climate", climate), ("feedback", feedback)):
+    skewed = [{"claim": f"Claim {number}.", "verdict": VERDICTS[max(0, number - 20)]} for number in range(26)]
+    for name, rows in (("skewed", skewed), ("newsroom", newsroom), ("climate", climate), ("feedback", feedback)):
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
@@ -132,6 +133,13 @@ def test_the_table_of_claims_is_finished_and_energy_judged_by_transfer(reproduce
     assert transfer["Energy"]["n"] == 6 * 5
     assert set(scores["Direct-Scoring"]) == {"Climate", "Energy"}
     assert set(scores["PPairS, unseen claims, pairs that differ"]) == {"Climate"}
+
+
+@pytest.mark.model
+def test_a_few_claims_are_drawn_from_all_verdicts(reproduce, data):
+    found = json_of(reproduce("--climate", data / "skewed.csv", "--limit", 12, "--json"))
+    assert "PPairS, unseen claims, pairs that differ" in ours(found, "4.3")
+    assert any("12 claims, drawn as evenly" in remark for remark in found["remarks"])
 
 
 @pytest.mark.model

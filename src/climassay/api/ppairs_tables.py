@@ -6,6 +6,7 @@ with its figures. Each table also has rows of the same methods on articles or cl
 Maiya (2024), Aligning Language Model Evaluators with Human Judgement, MRes thesis, University of Cambridge.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -192,7 +193,12 @@ class PpairsRecipe:
         Raises:
             InputError: The file cannot be read, or its columns are not those of a published file.
         """
-        label = "informativeness" if (name, aspect) == ("Newsroom", "consistency") else aspect
+        label = aspect
+        if (name, aspect) == ("Newsroom", "consistency"):
+            path = Path(file)
+            names = next(iter(parse_rows(path, read_bytes(path))), {})
+            # In the thesis's own conversion of Newsroom, the column of informativeness is named consistency.
+            label = aspect if aspect in names and "informativeness" not in names else "informativeness"
         columns = judging.published_columns(file, label)
         if columns is None:
             raise InputError(f"{file} is not a table of {name}: its columns are not those that the authors publish.")
@@ -219,6 +225,8 @@ class PpairsRecipe:
                 _add_scores(part, result, domain, ("4.3",), "claims")
             if len(claims) == MAX_CLAIMS:
                 part.remarks.append(f"{domain}: the first {MAX_CLAIMS} claims of the file, as in the thesis.")
+            if len(claims) == self.limit:
+                part.remarks.append(f"{domain}: {self.limit} claims, drawn as evenly over the verdicts as possible.")
             if len(claims) != N_CLAIMS[domain]:
                 reason = f"ours is on {counted(len(claims), 'claim')}, the thesis on {N_CLAIMS[domain]}."
                 part.add_reason([domain], reason, ("4.3",))
@@ -236,10 +244,11 @@ class PpairsRecipe:
         return parts
 
     def _read_claims(self, domain: str) -> judging.ItemTable:
-        """Read at most ``limit`` claims from the beginning of a file, with labels from 0 (inaccurate) to 2 (accurate).
+        """Read the first 100 claims of a file, with labels from 0 (inaccurate) to 2 (accurate).
 
-        If the file has a column of topics, only the claims of the domain are read, so that one file can contain all
-        domains, as the thesis's own file does.
+        If there are more than ``limit`` claims, that many are drawn as evenly over the labels as possible, because a
+        few claims of one label cannot train a probe. If the file has a column of topics, only the claims of the domain
+        are read, so that one file can contain all domains, as the thesis's own file does.
 
         Raises:
             InputError: The file has no column of claims or verdicts, no verdict of Science Feedback, or no claim of the
@@ -263,7 +272,7 @@ class PpairsRecipe:
         ]
         if not items:
             raise InputError(f"{file} has no claim with the {topic_column} {domain}.")
-        return replace(table, items=tuple(items[: min(MAX_CLAIMS, self.limit or MAX_CLAIMS)]))
+        return replace(table, items=tuple(_draw_evenly(items[:MAX_CLAIMS], self.limit)))
 
     def _read_statements(self) -> "_Statements":
         """Read the statements, and draw the test statements, the training statements and the anchors.
@@ -456,6 +465,16 @@ def _add_our_rows(table: PaperTable, parts: "Sequence[_Part]") -> PaperTable:
         differences=("Ours: climassay's own wording of the prompts.", *_DIFFERENCES[table.number]),
         not_comparable=reasons,
     )
+
+
+def _draw_evenly(items: Sequence[judging.Item], limit: int | None) -> list[judging.Item]:
+    """Return ``limit`` items in their order, as many of each label as possible; all if there are not more."""
+    n_by_label: Counter[float | None] = Counter()
+    keys = []
+    for index, item in enumerate(items):
+        keys.append((n_by_label[item.label], index))
+        n_by_label[item.label] += 1
+    return [items[index] for index in sorted(index for _, index in sorted(keys)[:limit])]
 
 
 def _estimate_part(name: str, items: Sequence[judging.Item]) -> PartEstimate:

@@ -188,7 +188,8 @@ def reproduce_ppairs(
         statements: Statements with their levels, for Table 4.4: JSON lines written by ``climassay confidence extract``,
             or ClimateX's table (.tsv).
         paragraphs: File of the reports' paragraphs, from which the contexts of ClimateX's statements are recovered.
-        limit: Maximum number of articles per data set, of claims per domain, and of statements per cycle.
+        limit: Maximum number of articles per data set, of claims per domain (drawn evenly over the verdicts), and of
+            statements per cycle.
         estimate: Whether to estimate calls and tokens only, without calling a model.
         seed: Seed of draws, splits and resampling.
         output: Folder to which the tables are written as Markdown, LaTeX, CSV, HTML and JSON.
