@@ -55,8 +55,14 @@ def data(tmp_path_factory):
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-    lines = "".join(json.dumps(row) + "\n" for row in summeval)
-    (folder / "summeval.jsonl").write_text(lines, encoding="utf-8")
+    converted = [  # as the thesis's code converts Newsroom: informativeness is named consistency
+        {"article_id": article, "summary_id": number, "article": "A.", "summary": f"S {number}."}
+        | dict.fromkeys(ASPECTS, 2.5)
+        for article in range(4) for number in range(3)
+    ]  # fmt: skip
+    for name, rows in (("summeval", summeval), ("converted", converted)):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     statements = [
         Statement(
             id=f"s{number}", text=f"Statement {number} says that seas rise.", tag=LEVELS[number % 4],
@@ -154,11 +160,12 @@ def test_the_table_of_tags_is_finished_cycle_by_cycle(reproduce, data):
     assert any("held out by item" in remark for remark in found["remarks"])
 
 
-def test_an_estimate_needs_no_model(climassay, data, tmp_path):
+@pytest.mark.parametrize("newsroom", ["newsroom.csv", "converted.jsonl"])
+def test_an_estimate_needs_no_model(climassay, data, tmp_path, newsroom):
     found = json_of(
         climassay(
             "reproduce ppairs --estimate --json -m local:absent -w", tmp_path / "w", "--newsroom",
-            data / "newsroom.csv", "--statements", data / "statements.jsonl",
+            data / newsroom, "--statements", data / "statements.jsonl",
         )
     )  # fmt: skip
     parts = {part["part"]: part for part in found["parts"]}
