@@ -29,14 +29,15 @@ _WORDS = {
         geen of""",
 }
 FUNCTION_WORDS: Mapping[str, frozenset[str]] = {code: frozenset(text.split()) for code, text in _WORDS.items()}
-"""Function words by ISO 639-1 language code."""
+"""Function words by ISO 639-1 code of the language."""
 LANGUAGE_NAMES: Mapping[str, str] = dict(
     zip(FUNCTION_WORDS, ("English", "German", "French", "Spanish", "Portuguese", "Italian", "Dutch"), strict=True)
 )
 OTHER_SCRIPT = "another script"
 """Value returned instead of a language name for texts that are not in Latin script."""
 _OTHER_SCRIPT_SHARE = 0.3
-"""Minimum fraction of non-Latin letters in a text of another script; formulae with Greek symbols stay below it."""
+"""Minimum fraction of non-Latin letters in a text of another script; texts with Greek symbols in formulae have a lower
+fraction."""
 _MIN_LETTERS = 10
 """Minimum number of letters for the script of a text to be determined."""
 _WORD = re.compile(r"[^\W\d_]+")

@@ -1,6 +1,6 @@
-"""Reading files within limits: size, length of lines, and no waiting for pipes without a writer.
+"""Read files within limits of size and line length, without waiting for pipes that have no writer.
 
-Faults of a file are raised as :class:`OSError` or :class:`ValueError`; callers add the file's name and what to do.
+Faults of a file are raised as :class:`OSError` or :class:`ValueError`; callers add the file's name and advice.
 """
 
 import errno
@@ -138,7 +138,7 @@ def describe_error(error: Exception) -> str:
 
 
 def describe_first_problem(error: Exception) -> str:
-    """Return field and message of a pydantic ``ValidationError``'s first problem.
+    """Return the field and the message of the first problem in a pydantic ``ValidationError``.
 
     For any other error, return its message.
     """

@@ -1,4 +1,4 @@
-"""Rows of tables (Parquet, workbooks, JSON, JSON lines, delimited text), recognised by content; safe cells."""
+"""Read rows from tables in formats recognised by content, find columns, and make cells safe for spreadsheets."""
 
 import io
 import json
@@ -20,7 +20,8 @@ _ARCHIVES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
 """First bytes of archives, such as .ods, and of old Office documents, such as .xls."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n")
 _NUMERIC = re.compile(r"[+-](?:[\d\s.,;:%()\[\]–−±+-]|[eE](?=[+-]?\d)|(?<= )to(?= ))*")
-"""Pattern of signed numbers, intervals and dashes, which are harmless although they begin like formulas."""
+"""Pattern of signed numbers, intervals and dashes. They need no escaping, although spreadsheets evaluate other texts
+with the same first character."""
 
 _WRAPPERS = ("data", "questions", "rows", "examples", "items", "instances", "records")
 """Names of entries in which a JSON object may contain the rows of a table."""
@@ -65,7 +66,7 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
         data: A Parquet file, a workbook (.xlsx), a JSON array, JSON lines or delimited text.
 
     Raises:
-        InputError: The content has no such format or is not text, or a row has more cells than there are columns.
+        InputError: The content has none of these formats or is not text, or a row has more cells than the header.
     """
     if data[:4] == b"PAR1":
         try:

@@ -1,6 +1,6 @@
-"""From scores to probabilities that mean what they say, and from probabilities to a threshold.
+"""Calibration of scores to probabilities, and choice of a threshold on probabilities.
 
-Everything is fitted on scores of items that the scorer was not fitted on.
+Everything is fitted to the scores of items that the scorer was not fitted to.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _SCALE_LIMITS = (1e-3, 1e3)
 
 @dataclass(frozen=True, slots=True)
 class Calibrator:
-    """A non-decreasing function from scores to probabilities.
+    """Non-decreasing function from scores to probabilities.
 
     Platt scaling: ``p = 1 / (1 + exp(-(slope * score + intercept)))``. Isotonic regression: linear interpolation
     between the points (``scores``, ``probabilities``), constant beyond them.
@@ -220,7 +220,7 @@ def reweight(
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Threshold on probabilities that reaches a requested precision, with its precision and yield on labelled items."""
+    """Threshold on probabilities, with its precision and yield on labelled items."""
 
     value: float
     """Minimum probability of the items to keep."""
@@ -228,8 +228,8 @@ class Threshold:
     """Requested precision; 0 if none was requested and all items are kept."""
     precision: Estimate
     """Proportion of positive items among the kept ones, with Wilson's interval. The precision on new items is slightly
-    lower, because the threshold was chosen on the same items. In simulations with 200 labels and a target of 90%, the
-    mean precision on new items was 89%."""
+    lower, because the threshold was chosen on the same items. In simulations with 200 labels and a requested precision
+    of 90%, the mean precision on new items was 89%."""
     yield_: Estimate
     """Proportion of items at or above the threshold."""
 
@@ -242,14 +242,14 @@ def find_threshold(
     min_kept: int = MIN_KEPT,
     surely: bool = False,
 ) -> Threshold:
-    """Choose the lowest threshold that reaches a precision. The lowest threshold keeps the most items.
+    """Return the lowest threshold that reaches a precision, and that therefore keeps the most items.
 
     Args:
         precision: Requested proportion of positive items among the kept ones, in (0, 1].
         positive: Labels 0 or 1, shape [items].
         probabilities: Probabilities of label 1 by a model that was not trained on the item, shape [items].
         min_kept: Minimum number of labelled items that the threshold must keep.
-        surely: Require that the lower end of the precision's 95% interval reaches ``precision``.
+        surely: Whether the lower end of the precision's 95% interval must reach ``precision``.
 
     Raises:
         InputError: The precision cannot be reached; the message names the highest one that can.

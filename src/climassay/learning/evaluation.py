@@ -29,7 +29,7 @@ IntArray = NDArray[np.int64]
 
 RESAMPLES = 1000
 _FLOOR = 1e-6
-"""Lower bound that replaces smaller probabilities before taking the logarithm."""
+"""Smallest probability whose logarithm is taken; smaller probabilities are replaced by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class HeldOutScores:
     macro_f1: Estimate
     """Mean F1 of the classes that occur among the true or predicted classes."""
     ordinal_error: Estimate
-    """Mean absolute difference between the positions of predicted and true class; meaningful only if the classes are
-    ordered."""
+    """Mean absolute difference between the indices of the predicted and the true class; meaningful only for ordered
+    classes."""
     log_loss: Estimate
     """Mean negative log-probability of the true class, in nats."""
     brier: Estimate
@@ -91,7 +91,7 @@ class HeldOutScores:
     confusion: tuple[tuple[int, ...], ...]
     """Number of items by true class (rows) and predicted class (columns)."""
     mix: tuple[float, ...] | None = None
-    """Class proportions to which the scores are weighted; None for the proportions among the items."""
+    """Class proportions for which the scores are weighted; None for the proportions among the items."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-serialisable values."""
@@ -133,7 +133,7 @@ class HeldOutScores:
 
     @property
     def figures(self) -> dict[str, float]:
-        """Scores by name as they are saved with a model; names of interval bounds end in ``_low`` and ``_high``."""
+        """Scores by their names in model files; names of interval bounds end in ``_low`` and ``_high``."""
         estimates = {
             "accuracy": self.accuracy,
             "constant": self.constant,

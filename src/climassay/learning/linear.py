@@ -42,7 +42,7 @@ def softmax(logits: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scaling:
-    """Linear scaling of the concatenated features of all blocks: ``(features - mean) * factor``."""
+    """Linear scaling ``(features - mean) * factor`` of the concatenated features of all blocks."""
 
     mean: FloatArray
     """Mean of each feature, shape [features]; 0 in sparse blocks, which centring would make dense."""
@@ -85,7 +85,7 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearModel:
-    """A linear model of class probabilities.
+    """Linear model of class probabilities.
 
     Nominal: the probabilities are ``softmax(features @ weights + bias)``. Ordinal (proportional odds, McCullagh 1980):
     ``P(class > j) = logistic(features @ weights - bias[j])``, with ascending biases.
@@ -253,7 +253,7 @@ def project_to_span(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Express rows in an orthonormal basis of their span.
 
     Returns:
-        Coordinates of the rows, shape [items, rank], and the basis, shape [features, rank].
+        Coordinates of the rows, shape [rows, rank], and the basis, shape [features, rank].
     """
     left_vectors, singular_values, right_vectors = np.linalg.svd(rows, full_matrices=False)
     is_nonzero = singular_values > 1e-10 * max(1e-300, float(singular_values.max(initial=0.0)))
@@ -321,7 +321,7 @@ def minimise(
 
 
 def ordinal_loss(truth: IntArray, classes: int) -> Loss:
-    """Return the negative log-likelihood of proportional odds as a loss function.
+    """Return a loss function: the negative log-likelihood of the proportional odds model.
 
     Its own parameters, shape [classes - 1], are the first threshold and the logarithms of the differences between
     successive thresholds, so that thresholds always ascend.
@@ -357,12 +357,12 @@ def thresholds(parameters: FloatArray) -> FloatArray:
 
 
 def davidson_loss(outcomes: IntArray, weight: FloatArray, with_ties: bool) -> Loss:
-    """Return the negative log-likelihood of paired comparisons (Davidson 1970) as a loss function.
+    """Return a loss function: the negative log-likelihood of paired comparisons (Davidson 1970).
 
-    The score ``eta`` of a pair is the log-odds that its first item is greater, given that it is no tie. The loss of a
-    pair is ``log(exp(eta/2) + exp(-eta/2) + exp(delta))`` minus the term of its outcome: ``eta/2``, ``-eta/2``, or
-    ``delta`` for a tie. The loss's own parameter ``delta`` is minus infinity without ties, which gives the logistic
-    loss. The loss is convex.
+    The score ``eta`` of a pair is the log-odds that its first item is greater, given that the pair is not a tie. The
+    loss of a pair is ``log(exp(eta/2) + exp(-eta/2) + exp(delta))`` minus the term of its outcome: ``eta/2``,
+    ``-eta/2``, or ``delta`` for a tie. The loss's own parameter ``delta`` is minus infinity without ties, which gives
+    the logistic loss. The loss is convex.
 
     Args:
         outcomes: Outcomes of the pairs: 1, -1, or 0 for a tie; shape [pairs].

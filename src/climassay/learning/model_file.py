@@ -1,4 +1,4 @@
-"""Trained models as files: one .safetensors file with arrays, and with all other values as JSON in its header.
+"""Save trained models as .safetensors files, with all values other than arrays as JSON in the header.
 
 Pickle is not used, so that opening a file from elsewhere cannot execute code. Every file names its training data, and
 the encoder or language model that computes its features.
@@ -89,7 +89,7 @@ class Provenance:
         return words_id(text) in self.trained_on
 
     def check(self, display_name: str, *, encoder: Encoder | None = None, model: Generator | None = None) -> None:
-        """Check that an encoder or language model is the same that computed the training features.
+        """Check that an encoder or language model is the one that computed the training features.
 
         Args:
             display_name: Name of the trained model in the error message, for example ``probe``.

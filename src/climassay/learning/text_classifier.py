@@ -1,6 +1,6 @@
-"""A classifier of texts: linear models on several sources of features, chosen by cross-validation.
+"""Classifier of texts by linear models of several sources of features, chosen by cross-validation.
 
-climassay's classifiers of levels of confidence, fallacies, claims and uncheckable texts are configurations of it.
+The classifiers of confidence levels, fallacies, claims and uncheckable texts are configurations of it.
 
 Example:
     training = TrainingTexts(texts, labels, classes, groups=articles, models=FeatureModels(load_encoder()))
@@ -86,7 +86,7 @@ SPECS = (CONSTANT, VECTORS, WORDS, BOTH)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedPart:
-    """A fitted linear model and the sources of its features."""
+    """Fitted linear model and the sources of its features."""
 
     sources: tuple[Source, ...]
     model: LinearModel
@@ -346,7 +346,7 @@ C = TypeVar("C", bound=TextClassifier)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparedClassifier:
-    """Configuration of a classifier with its cross-validated scores."""
+    """Configuration of a classifier, with its cross-validated scores."""
 
     spec: ClassifierSpec
     probabilities: FloatArray
@@ -430,7 +430,7 @@ def train_text_classifier(
     kind: type[C] = TextClassifier,  # type: ignore[assignment]
     on_fit: Callable[[], None] | None = None,
 ) -> TrainedClassifier[C]:
-    """Choose the classifier with the lowest cross-validated log loss, and fit it to all texts.
+    """Compare classifiers by cross-validated log loss, and fit the best one to all texts.
 
     Args:
         training: Labelled texts.

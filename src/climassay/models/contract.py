@@ -144,7 +144,7 @@ class OptionRequest:
     options: tuple[str, ...]
     """Possible texts of the assistant's answer, of one or more tokens, for example ``("a", "b", "c", "d")``."""
     assistant_prefix: str = ""
-    """Beginning of the assistant's answer before the option, for example ``"Answer: "``."""
+    """Beginning of the assistant's answer, which the option follows, for example ``"Answer: "``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +232,8 @@ class Work:
 MIN_OPTION_MASS = 0.5
 """Minimum total probability of the options for their probabilities to be used."""
 CHARACTERS_PER_TOKEN = 3.5
-"""Characters per token assumed for models that do not count tokens; fewer than the 4 to 5 of English, so that prompts
-fit."""
+"""Characters per token assumed for models that do not count tokens. English text has 4 to 5; the lower value makes it
+unlikely that a prompt exceeds the context window."""
 DEFAULT_WINDOW = 8192
 """Context length in tokens of models that do not state theirs."""
 
@@ -301,7 +301,10 @@ class OptionScorer(Generator, Protocol):
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Return the scores of each request's options, in order; prompts that requests share are computed once."""
+        """Return the scores of each request's options, in the order of the requests.
+
+        A prompt that several requests share is computed once.
+        """
 
 
 def number_format(model: Generator) -> str:
@@ -311,7 +314,7 @@ def number_format(model: Generator) -> str:
 
 @runtime_checkable
 class OpenWeights(OptionScorer, Protocol):
-    """Option scorer whose hidden states can be read."""
+    """Option scorer that also returns its hidden states."""
 
     @property
     def layers(self) -> int:
@@ -327,7 +330,7 @@ class OpenWeights(OptionScorer, Protocol):
 
     @property
     def work(self) -> Work:
-        """Computation of options, hidden states and prompts since the model was loaded, excluding generated tokens."""
+        """Computation since the model was loaded, excluding generated tokens."""
 
     def harvest(
         self,

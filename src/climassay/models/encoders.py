@@ -483,10 +483,10 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 _MIN_CHUNK = 512
 _CHUNK_DIVISOR = 8
-"""Divisor of the cache size: the cache is written again after that fraction of its size has been encoded.
+"""The cache file is rewritten after encoding ``1/_CHUNK_DIVISOR`` as many texts as it holds, but at least
+``_MIN_CHUNK``.
 
-At least ``_MIN_CHUNK`` texts are encoded between two writes. Each write replaces the whole cache; an interruption loses
-the texts encoded since the last write.
+Each write replaces the whole file; an interruption loses the texts encoded since the last write.
 """
 
 
@@ -544,7 +544,7 @@ def _write_vectors(file: Path, vectors_by_key: dict[str, NDArray[np.float32]]) -
 
 
 MAX_CACHED_TEXTS = 32_768
-"""Maximum number of cached vectors, 48 MiB at 384 dimensions; the least recently used are evicted."""
+"""Maximum number of vectors in memory: 48 MiB at 384 dimensions. The least recently used vectors are evicted."""
 
 
 class CachedEncoder:
@@ -559,7 +559,7 @@ class CachedEncoder:
 
     @classmethod
     def wrap(cls, encoder: Encoder) -> "CachedEncoder":
-        """Add a cache to an encoder; an encoder with a cache is returned unchanged."""
+        """Return an encoder with a cache in front of ``encoder``, or ``encoder`` itself if it has one."""
         return encoder if isinstance(encoder, cls) else cls(encoder)
 
     def encode(

@@ -1,4 +1,4 @@
-"""Storage of answers in a background thread, and marks on requests that a run has in flight.
+"""Storage of answers in a background thread, and marks on the requests that are in flight.
 
 A run updates its heartbeat every two seconds and counts as dead after six seconds without one; a run whose process has
 ended on this machine counts as dead at once. Each request of a living run is marked, so that other runs wait for its
@@ -28,12 +28,13 @@ HEARTBEAT_SECONDS = 2.0
 LEASE_SECONDS = 6.0
 """Seconds without a heartbeat after which a run's requests no longer count as in flight."""
 RECENT_SECONDS = 60.0
-"""Maximum age, in seconds, of a run's last heartbeat for the run to count as recently active. Such a run may have
-stored new answers."""
+"""Maximum age, in seconds, of a run's last heartbeat for the run to count as recently active. Another run may have
+received answers from such a run."""
 MARKS_LOCK = 0x636C6D72
 """Number of the PostgreSQL lock for marking requests. SQLite needs no lock, since it allows only one writer."""
 BATCH_SECONDS = 0.02
-"""Time to wait for further answers before a transaction, in seconds. The wait delays the caller, but no model call."""
+"""Time, in seconds, for which the writer waits for further answers before a transaction. The wait delays the caller,
+but no model call."""
 SILENCE_SECONDS = 90.0
 """Seconds without a heartbeat after which a run with the status ``running`` counts as killed."""
 
@@ -62,7 +63,7 @@ def has_died(identity: str | None) -> bool:
 
 
 OWNER = "owner of "
-"""Prefix of names of entries in ``meta`` with the identities of runs' processes. The run's id follows the prefix."""
+"""Prefix of the entries in ``meta`` that hold the identities of runs' processes; the run's id follows it."""
 
 
 class InFlight:
@@ -80,8 +81,8 @@ class InFlight:
             ignore_others: Whether to mark all requests, including requests that other runs have in flight.
 
         Returns:
-            The marked keys, and whether no other run was recently active. If another run was, it may have stored
-                answers to these requests since they were looked up.
+            The marked keys, and whether no other run was recently active. Otherwise another run may have stored answers
+            to these requests since the caller looked them up.
         """
 
         def mark_requests(connection: sa.Connection) -> tuple[list[bytes], bool]:

@@ -1,4 +1,4 @@
-"""Figures, which templates draw as inline SVG in the colours and the width of the page."""
+"""Figures, which templates draw as inline SVG in the page's colours and width."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ from climassay.reporting.tables import Column, Table, counted
 T = TypeVar("T")
 
 _N_DRAWING_PASSES = 8
-"""Number of passes in which groups of points (clouds) are drawn. Each pass draws some points of every group."""
+"""Number of passes in which the clouds of a scatter plot are drawn. Each pass draws some points of every cloud, so that
+no cloud covers the others."""
 _CHARACTER_WIDTH, _LINE_HEIGHT = 5.8, 14.0
 """Average width of a character and height of a line of a label, in SVG units."""
 _MIN_PART_WIDTH = 0.4
@@ -74,7 +75,7 @@ class Axis:
         return cls(label, sorted_ticks[0] / margin, sorted_ticks[-1] * margin, sorted_ticks, logarithmic=True)
 
     def share(self, value: float) -> float:
-        """Return the relative position of a value on the axis: 0 at the low end, 1 at the high end."""
+        """Return the relative position of a value on the axis, from 0 (low end) to 1 (high end)."""
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -126,8 +127,8 @@ class DotPlot:
     has_shared_rows: bool = False
     """Whether dots with the same label share a row; a legend then names the groups."""
     order: tuple[str, ...] = ()
-    """Names of groups in the order of their colours, including groups without dots, so that colours are the same in
-    several plots. Other groups follow. If not empty, a legend names the groups."""
+    """Names of groups in the order of their colours. Groups without dots can be included, so that a group has the same
+    colour in several plots; groups that are not listed follow. If not empty, a legend names the groups."""
     decimals: int = 2
     """Number of decimals shown for values that are not percentages."""
 
@@ -176,7 +177,7 @@ class DotPlot:
         return f"{round(value, self.decimals) + 0.0:.{self.decimals}f}".replace("-", "\N{MINUS SIGN}")
 
     def interval(self, dot: Dot) -> str:
-        """Format a dot's interval in brackets."""
+        """Return a dot's interval in brackets."""
         return f"[{self.format_value(dot.low).rstrip('%')}, {self.format_value(dot.high).rstrip('%')}]"
 
     @property
@@ -200,7 +201,7 @@ class Point:
     low: float | None = None
     high: float | None = None
     note: str = ""
-    """Tooltip of the point."""
+    """Text shown when the pointer is over the point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +257,7 @@ class LinePlot:
         )
 
     def interval(self, point: Point) -> str:
-        """Format the interval of a point in brackets; return an empty text if the point has none."""
+        """Return the interval of a point in brackets; empty if the point has none."""
         if point.low is None or point.high is None:
             return ""
         return f"[{self.y.format_exactly(point.low).rstrip('%')}, {self.y.format_exactly(point.high).rstrip('%')}]"
@@ -280,7 +281,7 @@ class Cloud:
     name: str
     points: tuple[tuple[float, float], ...]
     position: float | None = None
-    """Position on a colour scale from 0 to 1, for small points; None for grey."""
+    """Position on a colour scale from 0 to 1, which determines the colour of small points; None for grey."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +345,7 @@ class ScatterPlot:
         return [(cloud, path(points)) for cloud, points in passes if points]
 
     def placed_labels(self, width: float) -> list[PointLabel]:
-        """Return the labels that fit into a frame ``width`` SVG units wide, with their coordinates in SVG units."""
+        """Return the labels that fit into a frame of the given width, with their coordinates; both in SVG units."""
         placed_labels: list[tuple[PointLabel, float]] = []
         for label in self.labels:
             half_width = _CHARACTER_WIDTH * len(label.text) / 2
@@ -441,7 +442,7 @@ class StackedBar:
         return sum(self.counts)
 
     def share(self, category: int) -> float:
-        """Return the proportion of cases in a category, given by its index; 0 if there are no cases."""
+        """Return the proportion of cases in the category with the given index; 0 if there are no cases."""
         return self.counts[category] / self.total if self.total else 0.0
 
 

@@ -410,7 +410,10 @@ def _column_widths(table: Table, wrap_headings: bool, max_width: int) -> list[in
 
 
 def _column_width(table: Table, index: int, wrap_headings: bool, wrap_cells: bool) -> int:
-    """Return the width in characters that a column needs; above the first column, the names of groups are shown."""
+    """Return the width in characters that a column needs.
+
+    The first column also has to fit the names of groups, which are shown above it.
+    """
     from rich.cells import cell_len
 
     column = table.columns[index]
@@ -460,7 +463,7 @@ def _row_blocks(table: Table) -> Iterator["Text"]:
 
 
 def _styled_rows(table: Table) -> Iterator[tuple[str, int, list["Text"]]]:
-    """Yield each row's group name (empty if it equals the previous row's), index and styled cells."""
+    """Yield each row's group name (empty if the previous row has the same), index and styled cells."""
     from rich.text import Text
 
     previous_group: tuple[str, ...] = ()

@@ -151,7 +151,6 @@ def krippendorff_alpha(
 
 
 def _alpha_distance(measurement: Measurement, values: Sequence[Hashable], totals: np.ndarray) -> np.ndarray:
-    """Return the squared distances between values, shape [values, values]."""
     size = len(values)
     if measurement == "nominal":
         return 1.0 - np.eye(size)
@@ -222,7 +221,6 @@ def kendall_of_resamples(first: FloatArray, second: FloatArray, indices: NDArray
 
 
 def _draw_counts(indices: NDArray[np.int64]) -> FloatArray:
-    """Return the number of draws of each item in each resample, shape [resamples, n]."""
     return np.array([np.bincount(row, minlength=indices.shape[1]) for row in indices], dtype=np.float64)
 
 

@@ -87,7 +87,7 @@ def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
 
 
 def percentile_interval(values: Sequence[float] | NDArray[np.float64], level: float = 0.95) -> Interval:
-    """Return the central interval that contains a fraction ``level`` of resampled values [resamples]."""
+    """Return the central interval that contains a fraction ``level`` of the resampled values, shape [resamples]."""
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
 
@@ -97,7 +97,7 @@ def share_interval(
 ) -> Interval:
     """Return the bootstrap interval of a proportion, or Wilson's interval if the bootstrap interval has zero width.
 
-    A proportion that is equal in all resamples, such as the accuracy of verdicts that are all correct, is still
+    If all resamples have the same proportion, for example because all verdicts are correct, the proportion is still
     uncertain.
 
     Args:
@@ -286,11 +286,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 _MAX_BATCH_DRAWS = 2000
 """Maximum number of resamples or sign flips in memory at the same time."""
 _LARGE_N = 10_000
-"""Maximum size of a small sample. For larger samples, batches are smaller and resamples are drawn item by item."""
+"""Maximum size of a small sample; for larger samples, batches are smaller, and each item is drawn separately."""
 _MAX_DISTINCT_VALUES = 256
-"""Maximum number of distinct values. Up to this number, subsets of many items are drawn as counts per value."""
+"""If there are at most this many distinct values, subsets of many items are drawn as counts per value."""
 _MAX_BATCH_PAIRS = 64
-"""Maximum number of pairs whose sign flips are in memory at the same time, 320 KB each."""
+"""Maximum number of pairs whose sign flips are in memory at the same time; a pair takes 320 KB."""
 
 
 def mean_estimates(
@@ -334,8 +334,8 @@ def paired_differences(
     """Return the mean of second minus first for each pair, with p-value and interval of a sign-flip test.
 
     The interval contains the differences that the test does not reject: 0 is outside the 95% interval if and only if
-    the p-value is below .05. Its ends are quantiles of the means of random subsets of the items ("typical values" of
-    the mean). If there are too few items for any rejection (at 95%: five), the interval is the range of the differences
+    the p-value is below .05. Its ends are quantiles of the means of random subsets of the items (Hartigan's "typical
+    values"). If there are too few items for any rejection (at 95%: five), the interval is the range of the differences
     extended to 0.
 
     Args:
@@ -446,7 +446,6 @@ def _column_intervals(table: NDArray[np.float64], level: float, resamples: int, 
 
 
 def _batch_size(size: int) -> int:
-    """Return the number of resamples or sign flips per batch, for ``size`` items."""
     return _MAX_BATCH_DRAWS if size <= _LARGE_N else max(1, 2_000_000 // size)
 
 

@@ -146,7 +146,7 @@ def omit_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Omitted
 def _unmark_prose(
     blocks: Sequence[Block], looks_like_entries: Sequence[bool], is_reference: list[bool], start: int, end: int
 ) -> None:
-    """Clear ``is_reference`` for running text after the last entry of a section, and for a section without entries.
+    """Clear ``is_reference`` for running text after the last entry of a section, or for a section without entries.
 
     In a section without entries, only running text is cleared if the heading is unambiguous.
     """
@@ -157,7 +157,6 @@ def _unmark_prose(
 
 
 def _is_prose(text: str) -> bool:
-    """Return whether a paragraph is running text that does not begin with an author."""
     words = _WORD.findall(text)
     n_lower = sum(word[0].islower() for word in words)
     is_text = len(words) >= MIN_PROSE_WORDS and n_lower >= LOWER_CASE_SHARE * len(words) and text[-1] in ".!?:)"
@@ -186,10 +185,7 @@ def _mark_after_title(
 
 
 def _mark_runs(looks_like_entries: Sequence[bool], is_reference: list[bool], start: int, end: int) -> None:
-    """Set ``is_reference`` for sequences of entries without a heading.
-
-    A single block of another kind does not end a sequence.
-    """
+    """Set ``is_reference`` for entries without a heading; one block of another kind does not end a sequence."""
     index = start
     while index < end:
         if not looks_like_entries[index]:

@@ -362,7 +362,7 @@ def backbone_layers(model: "PreTrainedModel") -> tuple[nn.Module, nn.ModuleList 
 
 
 _ROWS = 32
-"""Number of rows for which oneDNN chooses its block format. Products of other sizes use that format, too."""
+"""Number of rows for which oneDNN chooses its block format; products with other numbers of rows use the same format."""
 
 
 class PackedLinear(nn.Module):
@@ -403,7 +403,6 @@ def pack_linear_layers(model: nn.Module) -> int:
 
 
 def _packable_layers(model: nn.Module) -> dict[nn.Linear, list[tuple[nn.Module, str]]]:
-    """Return the layers to be packed, each with its parent modules and attribute names."""
     results: dict[nn.Linear, list[tuple[nn.Module, str]]] = {}
     for parent in model.modules():
         for name, child in parent.named_children():

@@ -210,7 +210,7 @@ class OpenAIModel:
 
 
 HEAD_START = 5.0
-"""Maximum seconds that the first request of a kind to an unknown server runs alone."""
+"""Maximum number of seconds for which other requests wait for the first request of its kind to an unknown server."""
 MAX_SCHEMA_ATTEMPTS = 3
 _LOOP_ERROR = "The answer repeats itself until the token limit cuts it off."
 DEFAULT_MAX_TOKENS = 4096
@@ -221,8 +221,8 @@ _CONTINUE_PARAMETERS = {"continue_final_message": True, "add_generation_prompt":
 """Parameters with which vLLM and SGLang continue an assistant's message; llama.cpp needs none."""
 _SEQUENCE_PROMPT = "Write the numbers from one to nine in words."
 _SEQUENCE_START, _SEQUENCE_NEXT = "one, two, three, four, five,", r"\s+six\b"
-"""Beginning of the answer to ``_SEQUENCE_PROMPT``, and a pattern of its continuation. The pattern requires
-leading white space, with which a new message would not begin."""
+"""Beginning of the answer to ``_SEQUENCE_PROMPT``, and a pattern of its continuation. The white space before "six" is
+required, since a new message would not begin with it."""
 
 
 class Conversation:
@@ -376,7 +376,7 @@ class Conversation:
         return Completion.failed(f"No answer in {MAX_SCHEMA_ATTEMPTS} satisfied the schema: {problem}", usage)
 
     async def _score_by_logprobs(self, request: OptionRequest) -> OptionScores:
-        """Score options by the likely tokens at the answer's position; if these do not suffice, by the option named."""
+        """Score options by the likely tokens of the answer's position, or else by the option that an answer names."""
         learner, usage = self._learner, Usage()
         is_known = learner.capabilities.logprobs == "given"
         continues = False
@@ -498,7 +498,7 @@ class Conversation:
         return chat_messages(request.messages)
 
     def _sampling_parameters(self, sampling: Sampling) -> dict[str, Any]:
-        """Return sampling parameters, omitting common defaults."""
+        """Return the sampling parameters of a request body, without those that have the default value."""
         parameters: dict[str, Any] = {
             "temperature": sampling.temperature,
             "seed": sampling.seed,
