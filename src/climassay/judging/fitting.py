@@ -1,12 +1,12 @@
-"""Fits of linear probes to comparisons of items; penalty, scale and tie band are chosen on held-out items.
+"""Fit linear probes to comparisons of items; penalty, scale and tie band are chosen on held-out items.
 
 Comparisons of one item are not independent. Folds are therefore made of items: a comparison is trained on only if
-neither of its items is held out, and tested only if both are. A split by comparison would put (i, j) into training and
-(j, i), or i's other comparisons, into the test: random labels then look learnable.
+neither of its items is held out, and tested only if both are. In a split by comparison, (i, j) could be in the training
+set and (j, i), or i's other comparisons, in the test set, so that even random labels would seem learnable.
 
-There are far more features (576 per layer and more) than labelled items, so the L2 penalty decides the fit. Features
-are scaled so that the mean squared norm of a pair's row is 1, and C is the prior variance of a pair's log-odds,
-whatever the model's width or scale.
+There are far more features (576 or more per layer) than labelled items, so that the fit depends strongly on the L2
+penalty. Features are scaled so that the mean squared norm of a pair's row is 1, and C is the prior variance of a pair's
+log-odds, whatever the model's width or scale.
 """
 
 import warnings
@@ -30,12 +30,12 @@ Ties = Literal["drop", "keep", "three-way"]
 REGULARISATIONS = tuple(float(10.0 ** (step / 2)) for step in range(-4, 8))
 
 _MIN_VARIANCE_FRACTION = 1e-12
-"""Minimum variance of a principal direction, as a fraction of the largest; with less, it is dropped as rounding
-error."""
+"""Minimum variance of a principal direction, as a fraction of the largest variance. A direction with less is dropped,
+since it is due to rounding."""
 _ROUGH_TOLERANCE = 1e-3
-"""Gradient norm, relative to the norm at zero weights, at which a fit for cross-validation stops.
+"""Gradient norm, relative to the norm at zero weights, below which a fit in cross-validation stops.
 
-Further steps would change the losses in the fourth digit only.
+Further steps would change only the fourth digit of the losses.
 """
 
 
@@ -104,8 +104,8 @@ class TrainingPairs:
     length_ratios: FloatArray | None = None
     """Logarithms of length ratios to be regressed out, shape [pairs]; None if length is not regressed out."""
     pointwise: bool = False
-    """True if each row of the basis is an item, and a pair is the difference of two rows. False if each row is a
-    pair."""
+    """Whether each row of the basis is an item, and a pair is the difference of two rows. If False, each row is a pair.
+    """
     ties: Ties = "drop"
     """Treatment of ties, as in :func:`fit_contrast`; ``keep`` counts a tie as "not greater"."""
     balanced: bool = False
@@ -177,7 +177,7 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
 
 
 def _design_operator(comparisons: TrainingPairs, is_training: NDArray[np.bool_]) -> Any:
-    """Return the linear operator from weights [rank] to log-odds [pairs], centred on the training pairs."""
+    """Return the linear operator that maps weights [rank] to log-odds [pairs], centred on the training pairs."""
     from scipy.sparse.linalg import LinearOperator
 
     rows, length_ratios = comparisons.basis.coordinates, comparisons.length_ratios
@@ -530,7 +530,7 @@ def fit_principal(
 
 
 def _validate_outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray:
-    """Validate pairs, labels and groups, and return the outcome of each pair: 1, 0 (tie) or -1, shape [pairs]."""
+    """Return the outcome of each pair, 1, 0 (tie) or -1, shape [pairs], after validating the arguments."""
     values = np.asarray(labels, dtype=np.float64)
     if values.ndim != 1 or np.asarray(groups).shape != values.shape:
         raise InputError(f"{values.size} labels need as many groups, got {np.asarray(groups).size}.")

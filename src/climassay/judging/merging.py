@@ -1,15 +1,16 @@
-"""Merging of sorted runs by the probabilities of pairwise outcomes, exactly or approximately.
+"""Merge sorted lists ("runs") by the probabilities of pairwise outcomes, exactly or approximately.
 
 The greedy merge, PairS's beam search and our exact merge compare pairs on demand, one level of the sort at a time. A
 merge that has taken i items from the left run and j from the right one is at cell (i, j) of a grid. It compares left[i]
-with right[j] and steps to (i + 1, j) or (i, j + 1), gaining the log-probability of that outcome. If one run is
-exhausted, the rest of the other follows at no cost. The score of a merge is the sum of its gains (PPairS) or their mean
-over the comparisons made (PairS). The mean is not additive over paths of different length, but every path to (i, j) has
-made exactly i + j comparisons, so that the path with the best sum also has the best mean of that cell. Only the choice
-between the cells at which a run is exhausted divides. One dynamic programme therefore serves both scores exactly.
+with right[j] and steps to (i + 1, j) or (i, j + 1), and the log-probability of that outcome is the gain of the step. If
+one run is exhausted, the rest of the other follows at no cost. The score of a merge is the sum of its gains (PPairS) or
+their mean over the comparisons made (PairS). The mean is not additive over paths of different length, but every path to
+(i, j) has made exactly i + j comparisons, so that the path with the best sum also has the best mean of that cell. Only
+the choice between the final cells, at which a run is exhausted, depends on the division. One dynamic programme
+therefore finds the optimum of both scores.
 
 Runs are best first, as in the code of PPairS; PairS merges worst first. All merges of one level advance together, one
-anti-diagonal a step, so that one call of the look-up has an anti-diagonal of every merge.
+anti-diagonal per step, so that one look-up contains an anti-diagonal of every merge.
 
 References:
     Liu et al. 2024, Aligning with Human Judgement, arXiv 2403.16950, algorithm 1 (the beam that the exact merge
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LookUp: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
-"""Function from pairs, shape [pairs, 2], to log-odds in nats, shape [pairs]; results are cached."""
+"""Function that maps pairs, shape [pairs, 2], to log-odds in nats, shape [pairs], which it caches."""
 Score: TypeAlias = Literal["mean", "sum"]
 """Score of a path: mean or sum of the log-probabilities of its steps. :func:`merge_all_pairs` does not use it."""
 Run: TypeAlias = Sequence[int]
@@ -46,13 +47,13 @@ class MergedRun:
 
 
 def gains(log_odds: NDArray[np.float64], threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the log-probabilities of taking the left and the right item; -inf means that the step is not followed.
+    """Return the log-probabilities of taking the left and the right item; -inf if the outcome is not followed.
 
     Args:
         log_odds: Natural log-odds that the left item is better, shape [pairs].
         threshold: Binary entropy in nats. Both outcomes are followed if the entropy of the preference exceeds it,
-            otherwise only the preferred one (left if both are equally probable). At 0 both are always followed; at log
-            2 = 0.693 and above only the preferred one, so that the merge is greedy.
+            otherwise only the preferred one (left if both are equally probable). At 0, both are always followed. At log
+            2 = 0.693 and above, only the preferred one is followed, so that the merge is greedy.
 
     Returns:
         Two arrays of shape [pairs], in nats.
@@ -277,9 +278,9 @@ _Gains = dict[tuple[int, int], tuple[float, float]]
 
 
 def _extend(candidate: _PartialMerge, left: Run, right: Run, cell_gains: _Gains) -> list[_PartialMerge]:
-    """Extend a partial merge by each possible next item.
+    """Return the partial merges with each possible next item.
 
-    If one list is exhausted, append the remaining items of the unfinished list.
+    If one list is exhausted, append the remaining items of the other.
     """
     order, i, j, total, n_comparisons = candidate
     if i == len(left) or j == len(right):

@@ -1,7 +1,7 @@
-"""Division of sentences with several confidence levels into the part that each level qualifies, by a language model.
+"""Divide sentences with several confidence levels into the part that each level qualifies, with a language model.
 
-A model's part is used only if it consists of words of the sentence in their order, so that no word and no figure can
-come from the model. Otherwise the complete sentence remains the text of all its levels, and is counted.
+A part is used only if it consists of words of the sentence in their order, so that the model cannot add words or
+numbers. Otherwise the sentence is counted as undivided, and each of its levels keeps the complete sentence as text.
 """
 
 import json
@@ -22,7 +22,7 @@ _AROUND_WORD = "()[]{},;:.!?*_\"'“”‘’"
 
 
 class SentenceDivider:
-    """Divides sentences with several confidence levels into the parts that each level qualifies, with a language model.
+    """Language model that divides sentences with several confidence levels into the parts that each level qualifies.
 
     Args:
         model: Model that answers under a JSON schema; use a recorded one to store its answers.
@@ -107,7 +107,7 @@ class SentenceDivider:
 def are_words_of(part: str, sentence: str) -> bool:
     """Return whether a part consists of words of a sentence in their order, without omitting a negation.
 
-    Case and punctuation around words are ignored; numbers and signs must be equal.
+    Case and punctuation around words are ignored; numbers and signs are not.
 
     Example:
         >>> are_words_of("Seas fall in the north", "Seas rise (high confidence), but fall in the north.")

@@ -1,4 +1,4 @@
-"""Review of an extraction: other calibrated terms, counts by report, and a page to compare with the report."""
+"""Review an extraction: other calibrated terms, counts by report, and a page for comparison with the report."""
 
 import re
 from collections import Counter
@@ -23,7 +23,7 @@ _RANGE = re.compile(r"[\s*_]*(?:ranges?|intervals?)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class CertaintyTerm:
-    """A calibrated term other than a level of confidence, with its location in a report."""
+    """Calibrated term other than a level of confidence, with its location in a report."""
 
     id: str
     """Stable id, composed of document, paragraph, sentence and term."""

@@ -1,4 +1,4 @@
-"""Findings as lines for a terminal, as data, and as a page with the text."""
+"""Present findings as lines for a terminal, as data, and as a page with the text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
