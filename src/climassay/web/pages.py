@@ -1,4 +1,4 @@
-"""Rendering of pages from templates, downloads, redirects, cookies, and lists that are split into pages."""
+"""Render pages from templates, and provide downloads, redirects, cookies, and lists that are split into pages."""
 
 import hashlib
 import json

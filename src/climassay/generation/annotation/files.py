@@ -1,4 +1,4 @@
-"""Annotations in files: climassay's own JSON Lines, which keep everything, and tables for spreadsheets."""
+"""Files of annotations: climassay's own JSON Lines, which contain everything, and tables for spreadsheets."""
 
 import csv
 import io
@@ -57,7 +57,7 @@ class AnnotationFile:
 
 @dataclass(frozen=True, slots=True)
 class _LabelLine:
-    """A line after the header: one label, skip or comment."""
+    """Line after the header, with one label, skip or comment."""
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
 
@@ -184,7 +184,7 @@ def write_table(path: Path, items: Iterable[AnnotationItem]) -> int:
 
 
 def _escape_formula(text: str) -> str:
-    """Escape a text so that no spreadsheet evaluates it; unlike ``safe_cell``, this can be reversed exactly."""
+    """Escape a text that a spreadsheet would evaluate; unlike ``safe_cell``, the escape can be reversed exactly."""
     return "'" + text if text.startswith(_FORMULA_STARTS) else text
 
 

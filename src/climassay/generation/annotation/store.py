@@ -1,4 +1,4 @@
-"""The annotations of a records database: items to label, labels, comments, progress and agreement."""
+"""Annotations of a records database: items to label, labels, comments, progress and agreement."""
 
 import json
 import re
@@ -73,7 +73,7 @@ def _in_transaction(
 ) -> Callable[Concatenate["AnnotationStore", str, P], T]:
     """Convert a method of the queue to a method of the store, which takes the dataset's name and uses one transaction.
 
-    With ``enqueue``, the pipeline's new drafts are always queued first; otherwise only if the item is missing.
+    If ``enqueue`` is True, the pipeline's new drafts are always queued first, otherwise only if the item is missing.
     """
 
     @wraps(method)
@@ -88,7 +88,7 @@ def _in_transaction(
 
 
 class AnnotationStore:
-    """The annotations of all datasets in one records database.
+    """Annotations of all datasets in one records database.
 
     Threads can share a store, and processes can share a database.
 
@@ -335,7 +335,7 @@ class AnnotationStore:
     def next_conflict(self, dataset: str, after: str) -> str | None:
         """Return the draft id of the next conflict after an item; None if there is no other conflict.
 
-        After the last conflict the first one follows.
+        The first conflict follows the last one.
 
         Raises:
             InputError: The dataset has no such item.

@@ -21,7 +21,7 @@ _SOURCE_COLUMNS = ("passage", "document", "section", "citation", "url", "licence
 
 @dataclass(frozen=True, slots=True)
 class DatasetEntry:
-    """A question to publish."""
+    """Question to publish, with its draft if it has one."""
 
     question: Question
     draft: Draft | None = None
@@ -39,7 +39,7 @@ class DatasetEntry:
 
     @property
     def placement(self) -> "Placement":
-        """Properties of the question that decide its split."""
+        """Properties that determine the split of the question."""
         if self.draft is not None:
             return draft_placement(self.draft)
         question = self.question
@@ -48,7 +48,7 @@ class DatasetEntry:
 
 
 def draft_placement(draft: Draft) -> Placement:
-    """Return the properties of a draft that decide the split of its question."""
+    """Return the properties of a draft that determine the split of its question."""
     main = draft.main
     return Placement(
         draft.kind, draft.level, main.document, main.document_id, main.id, main.text, draft.wording.question

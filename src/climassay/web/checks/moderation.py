@@ -20,7 +20,7 @@ router = APIRouter(include_in_schema=False)
 
 
 def hidden_runs(user: User | None) -> sa.Select[tuple[str]]:
-    """Return a query for the run ids of checks that a user may not read."""
+    """Return a query that selects the run ids of checks that a user may not read."""
     return sa.select(checks.c.run).where(
         checks.c.run.is_not(None), checks.c.visibility.not_in(readable_visibilities(user))
     )
@@ -41,7 +41,7 @@ def change_visibility(app: AppState, user: User, check: str, readers: Visibility
 
     Raises:
         Missing: There is no such check.
-        InputError: Its debate has not ended.
+        InputError: The check's debate has not ended.
     """
     if find_check(app, check, user)[0].about.state == "waiting":
         raise InputError("A check can be published or hidden once its debate has ended.")

@@ -1,9 +1,9 @@
 """Uploaded documents: checked, stored below the workspace, and added to a collection by a job.
 
-An upload is a folder of its own, which exists completely or not at all and is deleted once its job has ended. The job
-reads each file in a process of its own and adds it separately, so that a bad file does not stop the others. A job that
-was interrupted resumes with the first file that it has not reported; within that file, the collection knows which
-passages are stored.
+An upload is a folder, which is created atomically and deleted when its job has ended. The job reads each file in a
+separate process and adds it separately, so that an unreadable file does not affect the others. An interrupted job
+resumes with the first file whose outcome it has not reported; passages of that file that are already stored are
+skipped.
 """
 
 import codecs
@@ -131,7 +131,7 @@ def parse_optional_address(submitted_address: str) -> str | None:
 
 
 def check_content(path: Path, kind: str, name: str) -> None:
-    """Check from the first bytes of a file that its content has a type.
+    """Check that the first bytes of a file match its type.
 
     Args:
         path: Path of the file.
@@ -341,11 +341,11 @@ def store_addition(
 ) -> Addition:
     """Store submitted files so that a job can add them to a collection. The collection need not exist yet.
 
-    Files that cannot be added are reported as refused. Metadata that is left empty is read from the files.
-    If an error is raised, nothing remains stored.
+    Files that cannot be added are reported as refused. Metadata that is left empty is read from the files. If an error
+    is raised, nothing remains stored.
 
     Raises:
-        InputError: The name or a field is invalid, several files have a title, or no file can be added.
+        InputError: The name or a field is invalid, a title is given for several files, or no file can be added.
         TooLarge: A file is too large.
     """
     check_name(collection)

@@ -1,7 +1,7 @@
 """Search tables of the questions and answers of runs.
 
-A run stores its answers as JSON rows. To filter 300,000 of them a page would have to read them all, so the fields that
-pages filter and sort by are written into these tables when somebody first opens the questions of a run.
+A run stores its answers as JSON rows. Since filtering would require reading all of them (up to 300,000), the fields by
+which pages filter and sort are written to these tables when the questions of a run are first opened.
 """
 
 import json
@@ -29,7 +29,7 @@ from climassay.web.results.stored_run import MANY_ROWS, StoredRun, answered_ques
 _BATCH_ROWS = 5000
 """Maximum number of rows in one INSERT statement."""
 _PARTLY_LOADED_TABLES = ("outcomes", "predictions", "questions", "passages")
-"""Result tables of a run from which :meth:`QuestionIndex.load` reads only the required rows."""
+"""Result tables of a run from which :meth:`QuestionIndex.load` reads only the rows that it needs."""
 
 metadata = sa.MetaData()
 indexes = sa.Table(
@@ -108,9 +108,9 @@ class QuestionFilter:
     fails: RunColumn | None = None
     """Column in which the answer must be wrong."""
     invalid: bool = False
-    """Require at least one invalid answer: its request failed, or it violates the constraints on answers."""
+    """Require at least one invalid answer: one whose request failed or that violates the constraints on answers."""
     unstable: bool = False
-    """Require a model whose choice depends on the order of the options."""
+    """Require at least one model whose choice depends on the order of the options."""
 
 
 class QuestionIndex:
