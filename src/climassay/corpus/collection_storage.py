@@ -161,7 +161,6 @@ class StoredDocument:
     title: str
     source: str
     passages: int
-    """Number of passages stored."""
     expected: int
     """Number of passages of the whole document."""
     report: str | None = None

@@ -445,7 +445,6 @@ def _split_sentences(text: str, size: int) -> Iterator[str]:
 
 
 def _distribute_over_passages(group: list[_SentencePart], size: int, overlap: int) -> list[list[_SentencePart]]:
-    """Distribute the sentence parts of a group over overlapping passages."""
     passages: list[list[_SentencePart]] = []
     last_passage: list[_SentencePart] = []
     length = 0

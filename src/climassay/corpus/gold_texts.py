@@ -77,12 +77,7 @@ class GoldText:
 
 
 def locate_gold_texts(golds: Sequence[GoldText], texts: Iterable[Sequence[str]]) -> list[bool]:
-    """Return whether any excerpt of eight words from each gold text occurs in any of the texts.
-
-    Args:
-        golds: Gold texts.
-        texts: Batches of texts, iterated once.
-    """
+    """Return for each gold text whether any eight-word excerpt of it occurs in any of the texts, given in batches."""
     excerpts_by_gold = []
     """Words of the first, middle and last excerpt of each gold text, with spaces around each word."""
     for words in (gold.words for gold in golds):

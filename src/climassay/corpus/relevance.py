@@ -85,11 +85,7 @@ climate science are not rejected reliably: 6 in 10 reach 0.40 in a book that doe
 
 
 class QueryWords:
-    """Content words of a query, weighted by their inverse document frequency in a collection.
-
-    Args:
-        query: The query.
-    """
+    """Content words of a query, weighted by their inverse document frequency in a collection."""
 
     def __init__(self, query: str) -> None:
         all_spellings = {stem: part for part in _PART.findall(query) for stem in stems(part)}
@@ -156,10 +152,6 @@ class QueryWords:
 
 def compute_heading_share(query: str, headings: Iterable[str]) -> float:
     """Return the maximum fraction of a heading's words that occur in the query.
-
-    Args:
-        query: The query.
-        headings: Headings above a passage.
 
     Returns:
         Maximum over the headings that contain all words of the query: 1 if a heading equals the query, 0 if there is no

@@ -194,12 +194,7 @@ class Worker:
 
 
 class WorkerPool:
-    """Pool of workers that load models and run jobs; opened by :func:`open_pool`.
-
-    Args:
-        share: Number of workers, and the resources of each.
-        windows: Sizes of the batches into which jobs are divided.
-    """
+    """Pool of workers that load models and run jobs; opened by :func:`open_pool`."""
 
     def __init__(self, share: Share, windows: Windows | None = None) -> None:
         import ray

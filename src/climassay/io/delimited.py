@@ -43,10 +43,6 @@ def read_delimited(text: str, delimiter: str | None = None) -> DelimitedTable:
     A first line ``sep=;`` sets the delimiter. Otherwise it is the character that splits most rows into the same number
     of cells. The header is the first row with that number of cells. All cells remain strings.
 
-    Args:
-        text: Decoded file; quoted cells may contain line breaks.
-        delimiter: The delimiter, if it is known.
-
     Raises:
         ValueError: A quoted cell is not closed; the message does not contain the file's name.
     """
@@ -79,11 +75,7 @@ def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
 
 
 def _split_rows(text: str, delimiter: str) -> list[list[str]]:
-    """Split a text into rows of cells, skipping blank lines.
-
-    Raises:
-        ValueError: A quoted cell is not closed.
-    """
+    """Split a text into rows of cells, skipping blank lines; raise ValueError if a quoted cell is not closed."""
     csv.field_size_limit(2**31 - 1)
     rows: list[list[str]] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)

@@ -33,9 +33,6 @@ def safe_cell(value: Any) -> Any:
     """Put an apostrophe before text that a spreadsheet would evaluate as a formula (``=HYPERLINK(...)``).
 
     Line ends become newlines. Everything else is returned unchanged.
-
-    Args:
-        value: Cell to be written by the csv module.
     """
     if not isinstance(value, str):
         return value
@@ -202,13 +199,9 @@ def normalise_column_name(name: Any) -> str:
 
 
 def find_column(names: Iterable[str], *requested: str) -> str | None:
-    """Return the first requested column that a table has; None if it has none of them.
+    """Return the first of the ``requested`` columns that a table has; None if it has none of them.
 
     Names are compared exactly first, then by :func:`normalise_column_name`.
-
-    Args:
-        names: Columns of the table.
-        requested: Names of columns in order of preference.
     """
     columns = list(names)
     by_key = {normalise_column_name(column): column for column in reversed(columns)}

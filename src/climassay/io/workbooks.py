@@ -58,12 +58,7 @@ def read_workbook(data: bytes) -> DelimitedTable:
 
 
 def _iterate_rows(results: Any, formulas: Any) -> Iterator[list[str]]:
-    """Yield the rows of a sheet that are not empty.
-
-    Args:
-        results: Sheet with the stored results of formulas.
-        formulas: The same sheet with the formulas.
-    """
+    """Yield the rows of a sheet that are not empty, given the sheet with stored results and with formulas."""
     n_cells = 0
     for result_cells, formula_cells in zip(results.iter_rows(), formulas.iter_rows(), strict=True):
         n_cells += len(result_cells)

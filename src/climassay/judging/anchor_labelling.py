@@ -59,7 +59,6 @@ class Insertion:
 
     label: str
     comparisons: int
-    """Number of comparisons with anchors."""
     path: tuple[Step, ...]
     """Steps of the search in order; each compares the item with the anchors of one label."""
 
@@ -217,7 +216,6 @@ class InsertionResult(Result):
     items: tuple[Item, ...]
     insertions: tuple[Insertion, ...]
     comparisons: int
-    """Number of comparisons with anchors."""
     failed: int
     """Number of comparisons without an answer."""
     scores: HeldOutScores | None

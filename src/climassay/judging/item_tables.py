@@ -300,11 +300,7 @@ def _rating_cells(row: Row, column: str | None) -> list[str]:
 def _parse_label(cell: str, columns: ItemColumns, scales: dict[str, str]) -> float:
     """Return the label in a cell: a number, or the index of a level.
 
-    Args:
-        cell: Cell of the column of labels.
-        columns: Columns to use.
-        scales: Dictionary in which the scale of the column's first number is stored under "scale". Later numbers must
-            have the same scale.
+    The scale of the column's first number is stored in ``scales``, and later numbers must have the same scale.
 
     Raises:
         ValueError: The label is not a number, on another scale, or not one of the levels; the message is a clause for a

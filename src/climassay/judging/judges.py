@@ -173,13 +173,10 @@ class Cost:
     """Cost of comparisons; two costs can be added with ``+``."""
 
     passes: int = 0
-    """Number of forward passes."""
     tokens_computed: int = 0
-    """Number of tokens computed."""
     tokens_two_pass: int = 0
     """Number of tokens that the same requests would take with a separate forward pass for each answer."""
     computed: int = 0
-    """Number of requests computed."""
     stored: int = 0
     """Number of requests whose results were loaded from disk instead."""
 

@@ -133,9 +133,7 @@ class SettingActivations:
     def write(self, keys: Sequence[bytes], rows: Rows) -> None:
         """Write activations as one shard; other processes see the shard only when it is complete.
 
-        Args:
-            keys: Key of each row's request; see :func:`request_key`.
-            rows: Activations to write.
+        ``keys`` has the key of each row's request; see :func:`request_key`.
 
         Raises:
             InputError: A state is too large for float16, or the shard cannot be written.
@@ -254,7 +252,6 @@ class Harvest:
     """Number of requests whose activations were computed; equal requests are computed once, but all of them are
     counted."""
     passes: int
-    """Number of forward passes."""
     tokens_computed: int
     """Number of tokens in the forward passes."""
     tokens_two_pass: int

@@ -323,12 +323,9 @@ def minimise(
 def ordinal_loss(truth: IntArray, classes: int) -> Loss:
     """Return a loss function: the negative log-likelihood of the proportional odds model.
 
-    Its own parameters, shape [classes - 1], are the first threshold and the logarithms of the differences between
-    successive thresholds, so that thresholds always ascend.
-
-    Args:
-        truth: True classes 0 to ``classes - 1``, shape [rows].
-        classes: Number of classes.
+    ``truth`` has the classes 0 to ``classes - 1``, shape [rows]. The loss's own parameters, shape [classes - 1], are
+    the first threshold and the logarithms of the differences between successive thresholds, so that thresholds always
+    ascend.
     """
     rows = np.arange(len(truth))
     has_lower, has_higher = truth > 0, truth < classes - 1

@@ -128,10 +128,7 @@ class ModelFormat:
     def save(self, path: Path, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
         """Write a model to a file, replacing an existing file atomically.
 
-        Args:
-            path: File to write.
-            arrays: Arrays of the model by name.
-            facts: All other values of the model, JSON-serialisable.
+        ``facts`` are all JSON-serialisable values of the model, in addition to its arrays.
 
         Raises:
             InputError: The file cannot be written.
@@ -247,10 +244,7 @@ class SavedModel:
 def check_array(name: str, array: Array, shape: tuple[int | None, ...]) -> Array:
     """Check that an array consists of finite 64-bit floats and has the given shape, and return it.
 
-    Args:
-        name: Name of the array in error messages.
-        array: Array to check.
-        shape: Required shape; None stands for any length.
+    ``name`` names the array in error messages; None in ``shape`` stands for any length.
 
     Raises:
         ValueError: The array has another shape or type, or is not finite.

@@ -308,7 +308,6 @@ BUNDLED: Mapping[str, BundledModel] = MappingProxyType(
         ),
     }
 )
-"""Bundled models by name."""
 
 
 def bundled_path(name: str) -> Path:
@@ -405,9 +404,7 @@ def _locate_file(model: BundledModel, path_in_wheel: str) -> Path:
 def converted_folder(gguf: Path, digest: str) -> Path:
     """Return the folder of a model converted from a GGUF file, converting it if necessary.
 
-    Args:
-        gguf: The file, whose SHA-256 the caller has verified.
-        digest: SHA-256 of the file.
+    ``digest`` is the file's SHA-256, which the caller has verified.
 
     Raises:
         ModelError: The file cannot be converted, or the cache folder cannot be written.

@@ -43,7 +43,6 @@ class Message:
     """Turn of a chat."""
 
     role: Role
-    """Role of the author."""
     content: str
     """Plain text of the turn."""
 
@@ -73,7 +72,6 @@ class GenerationRequest:
     messages: tuple[Message, ...]
     """Messages so far; the last one is usually the user's."""
     sampling: Sampling = field(default_factory=Sampling)
-    """Sampling parameters."""
     schema: Mapping[str, Any] | None = None
     """JSON schema that the completion must satisfy; strings and arrays need bounds (maxLength, maxItems)."""
     assistant_prefix: str = ""
@@ -221,7 +219,6 @@ class Work:
     """Amount of computation since a model was loaded; the difference of two values is the computation between them."""
 
     passes: int
-    """Number of forward passes."""
     tokens: int
     """Number of tokens computed; a cached token counts once."""
 
@@ -431,11 +428,7 @@ class ConcurrentModel(Generator, Protocol):
     """Model that answers calls of several threads concurrently, as a server does."""
 
     def cancel(self, threads: Collection[int]) -> None:
-        """Cancel the calls that some threads are waiting for. The calls then raise KeyboardInterrupt.
-
-        Args:
-            threads: Thread ids from ``threading.get_ident``.
-        """
+        """Cancel the calls of threads, given by ``threading.get_ident``; the calls raise KeyboardInterrupt."""
 
 
 def unwrap_model(model: Any) -> Any:
@@ -542,11 +535,10 @@ def option_probabilities(
 def mean_log_probabilities(logprobs: Sequence[Sequence[float]]) -> tuple[float, ...]:
     """Normalise each answer's probabilities over its options, and return the logs of their means over the answers.
 
-    Args:
-        logprobs: One row per answer, one log-probability per option.
+    ``logprobs`` has a row per answer, with a log-probability per option.
 
     Raises:
-        InputError: No rows, or rows of different length.
+        InputError: There are no rows, or rows of different length.
     """
     if len({len(row) for row in logprobs}) != 1:
         raise InputError("Content-free answers can be averaged only where there are some, all of the same options.")

@@ -260,7 +260,6 @@ class BertEncoder:
         return vectors
 
     def _encode_tokens(self, session: Any, ids: Sequence[int]) -> NDArray[np.float32]:
-        """Return the unit vector of a tokenised text of any length."""
         start, end = self._special_tokens
         weighted_sum = np.zeros(self.width, dtype=np.float32)
         for window in windows(ids, WINDOW_TOKENS - 2):

@@ -48,9 +48,6 @@ _REFUSED_OPERATIONS = frozenset(
 class SavedModelEncoder:
     """Encoder from a folder in TensorFlow's SavedModel format, loaded at first use.
 
-    Args:
-        name: ``savedmodel:`` and the folder.
-
     Raises:
         ModelError: The folder holds no SavedModel.
     """

@@ -49,10 +49,6 @@ def restore(url: str, file: Path) -> list[Path]:
 
     The database may be corrupt. If the process is killed, repeating the call completes the restoration.
 
-    Args:
-        url: URL of the records database.
-        file: File written by :func:`back_up`.
-
     Returns:
         New paths of the replaced files.
 

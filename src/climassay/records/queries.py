@@ -42,7 +42,6 @@ class _UsageCounts:
     answers: int
     """Number of answers, including failed calls."""
     failed: int
-    """Number of failed calls."""
     attempts: int
     """Number of HTTP requests or local calls, including retries."""
     prompt_tokens: int
@@ -157,7 +156,6 @@ class ModelCalls:
     sent: int
     """Number of calls, including failed ones."""
     failed: int
-    """Number of failed calls."""
     served: int
     """Number of answers reused from the records."""
     reasons: Mapping[str, int]

@@ -193,13 +193,7 @@ class Records:
         self.close()
 
     def run(self, command: str, config: Mapping[str, Any], seeds: Mapping[str, Any] | None = None) -> Run:
-        """Create a run, to be used as a context manager.
-
-        Args:
-            command: Name of the command, for example ``evaluate mcq``.
-            config: All settings that determine the outcome.
-            seeds: Seeds by their purpose.
-        """
+        """Create a run, to be used as a context manager."""
         run = Run(self.database, command, config, seeds)
         self.latest_runs.append(run.id)
         return run

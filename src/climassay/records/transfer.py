@@ -119,7 +119,6 @@ class ImportCounts:
     """Numbers of imported answers, by the outcome of their import."""
 
     added: int = 0
-    """Number of added answers."""
     known: int = 0
     """Number of answers that were already in the database."""
     conflicts: int = 0

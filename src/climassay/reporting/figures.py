@@ -325,11 +325,8 @@ class ScatterPlot:
         The points of each cloud are divided among several paths, which alternate with those of other clouds, so that no
         cloud covers all others.
 
-        Args:
-            width: Width of the frame in SVG units.
-
         Returns:
-            Pairs of a cloud and a path, in drawing order.
+            Pairs of a cloud and a path, in drawing order, for a frame of the given width in SVG units.
         """
 
         def path(points: Sequence[tuple[float, float]]) -> str:

@@ -329,15 +329,7 @@ Small points in pale colours would be invisible. Colour-blind readers must be ab
 
 
 def _interpolate_colour(position: float | None, colours: tuple[tuple[int, int, int], ...]) -> str:
-    """Interpolate between three RGB colours, which are at the positions 0, 0.5 and 1.
-
-    Args:
-        position: Position from 0 to 1; None for grey.
-        colours: The three colours.
-
-    Returns:
-        Colour as ``#rrggbb``.
-    """
+    """Return the colour at a position, from 0 to 1, between three RGB colours, as ``#rrggbb``; grey for None."""
     if position is None:
         return _GREY
     low_colour, middle_colour, high_colour = colours

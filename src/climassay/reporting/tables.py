@@ -93,9 +93,7 @@ class Table:
     def explained(self, best: str, top: str) -> str:
         """Return the note, preceded by an explanation of the marks that the table contains.
 
-        Args:
-            best: Format of ``best`` cells as a word, for example ``Bold``.
-            top: Format of ``top`` cells as a word, for example ``Underlined``.
+        ``best`` and ``top`` name the formats of these marks, for example ``Bold`` and ``Underlined``.
         """
         marks = frozenset().union(*self.marks.values())
         sentences = [f"{best}: best of its group."] * ("best" in marks) + [f"{top}: best of its column."] * (

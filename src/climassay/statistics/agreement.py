@@ -182,12 +182,9 @@ class Correlation:
 
 
 def spearman_of_resamples(first: FloatArray, second: FloatArray, indices: NDArray[np.int64]) -> FloatArray:
-    """Return Spearman's rho of each resample of two lists; ties get mean ranks.
+    """Return Spearman's rho of each resample of two lists, shape [n] each; ties get mean ranks.
 
-    Args:
-        first: First list, shape [n].
-        second: Second list, shape [n].
-        indices: Indices of the items in each resample, shape [resamples, n].
+    ``indices`` has the indices of the items in each resample, shape [resamples, n].
 
     Returns:
         Correlations, shape [resamples]; NaN for resamples in which a list is constant.

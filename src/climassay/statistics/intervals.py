@@ -384,14 +384,10 @@ def _sign_flip_test(
     exact: float | None,
     level: float,
 ) -> PairedDifference:
-    """Return the sign-flip test and the interval for one pair of systems.
+    """Return the sign-flip test and its interval for the items' differences, shape [n], of one pair of systems.
 
-    Args:
-        differences: Differences of the items, shape [n].
-        mean: Mean of the differences.
-        subset_means: Means of random subsets and of their complements, shape [2 * flips], NaN for empty ones.
-        exact: p-value over all possible flips, or None if it is unknown.
-        level: Confidence level.
+    ``subset_means`` are the means of random subsets and of their complements, shape [2 * flips], NaN for empty subsets.
+    ``exact`` is the p-value over all possible flips, or None if it is unknown.
     """
     flips = len(subset_means) // 2
     tolerance = 1e-12 * (1 + float(np.abs(differences).max()))
@@ -452,16 +448,9 @@ def _batch_size(size: int) -> int:
 def _subset_means(
     table: NDArray[np.float64], flips: int, seed: int, weights: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return the means of random subsets of the rows and of the subsets' complements; NaN if empty.
+    """Return the means of random subsets of rows and of their complements, shape [2 * flips, columns]; NaN if empty.
 
-    Args:
-        table: Shape [items, columns].
-        flips: Number of random subsets.
-        seed: Seed of the random subsets.
-        weights: Shape [items, columns]; None for equal weights.
-
-    Returns:
-        Shape [2 * flips, columns].
+    ``table`` and ``weights`` have the shape [items, columns]; None gives all rows equal weights.
     """
     generator = np.random.default_rng(seed)
     size, columns = table.shape

@@ -139,7 +139,6 @@ _PRESETS = (
     ),
 )
 PRESETS: Mapping[str, Preset] = MappingProxyType({preset.name: preset for preset in _PRESETS})
-"""Presets by name."""
 
 
 def find_preset(name: str) -> Preset:

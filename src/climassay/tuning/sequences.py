@@ -231,9 +231,7 @@ class SequenceLoss:
     def mean(self, size: int, *, on_pass: Callable[[], None] | None = None) -> float:
         """Return the mean loss of all sequences without dropout, in nats per token.
 
-        Args:
-            size: Maximum number of sequences in one forward pass.
-            on_pass: Called before each forward pass.
+        A forward pass has at most ``size`` sequences; ``on_pass`` is called before each one.
         """
         all_indices, total = range(len(self.sequences)), 0.0
         is_training = self._model.training

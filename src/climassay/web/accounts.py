@@ -347,12 +347,8 @@ class AccountStore:
     def _record_attempt(self, limits_by_hash: Mapping[bytes, int | None]) -> list[int]:
         """Record an attempt as failed before its password is checked, so that simultaneous attempts count as well.
 
-        Args:
-            limits_by_hash: Maximum number of failures, or None for no maximum, by the hash of a name, address or
-                device.
-
-        Returns:
-            Ids of the recorded rows, which the caller deletes if the attempt succeeds.
+        ``limits_by_hash`` has the maximum number of failures, or None for no maximum, by the hash of a name, address or
+        device. The ids of the recorded rows are returned; the caller deletes these rows if the attempt succeeds.
 
         Raises:
             TooManyAttempts: A maximum is exceeded.

@@ -257,7 +257,6 @@ def _question_page(
 
 
 def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
-    """Return the template values of an answer from the result of its job."""
     answer = result["answer"]
     sentences = [AnswerSentence(**sentence) for sentence in answer["sentences"]]
     links = CitationLinks(collection_cache(app))

@@ -202,10 +202,7 @@ class JobReport:
     def progress(self, done: int, total: int = 0, message: str = "") -> None:
         """Store the job's progress; calls within :data:`MIN_REPORT_INTERVAL` of the last report are ignored.
 
-        Args:
-            done: Number of finished steps.
-            total: Total number of steps; 0 if unknown.
-            message: Current activity.
+        ``message`` describes the current activity; ``total`` is 0 if unknown.
 
         Raises:
             Stopped: The work has to end.

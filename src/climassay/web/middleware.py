@@ -202,11 +202,9 @@ class BodyLimit:
 
 
 async def buffer_body(receive_body: Receive, receive: Receive) -> Receive:
-    """Read the whole request body and return a receive callable that replays it.
+    """Read the whole request body, and return a receive callable that replays it.
 
-    Args:
-        receive_body: Callable that receives the messages of the body.
-        receive: Callable that receives later messages.
+    ``receive_body`` receives the messages of the body, ``receive`` later messages.
     """
     parts, more_body = [], True
     while more_body:

@@ -96,10 +96,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 def clean_text(text: str, max_length: int, name: str) -> str:
     """Return a submitted text with LF line ends and with spaces in place of control characters.
 
-    Args:
-        text: Submitted text.
-        max_length: Maximum number of characters.
-        name: Name of the text in the error message.
+    ``name`` names the text in the error message.
 
     Raises:
         TooLarge: The text is longer than ``max_length``.
@@ -227,13 +224,7 @@ class Part(Generic[T]):
 
 
 def clamp_page(number: int, n_entries: int, size: int) -> int:
-    """Limit a page number to the existing pages of a list.
-
-    Args:
-        number: Requested page number.
-        n_entries: Number of entries of the complete list.
-        size: Number of entries per page.
-    """
+    """Return the page number nearest to ``number`` that exists in a list with ``size`` entries per page."""
     return max(1, min(number, -(-n_entries // size)))
 
 

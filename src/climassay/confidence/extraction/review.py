@@ -47,9 +47,7 @@ class CertaintyTerm:
 def extract_terms(documents: Iterable[Document], report: str | None = None) -> list[CertaintyTerm]:
     """Return the terms of documents in reading order, except in footnotes and explanations of the vocabulary.
 
-    Args:
-        documents: Documents to search.
-        report: Name of the report, which overrides the documents' own.
+    ``report`` overrides the report names that the documents state.
     """
     certainty_terms: list[CertaintyTerm] = []
     for document in documents:

@@ -297,10 +297,9 @@ class SectionIndex:
                     self._locations[shingle].append((section_index, sentence_index))
 
     def find(self, text: str) -> tuple[ReportSection, int] | None:
-        """Return the section and index of the sentence that shares the most shingles with a statement.
+        """Return the section and index of the sentence that shares the most shingles with a cleaned statement.
 
-        Args:
-            text: Cleaned statement. In a tie, the first sentence is returned.
+        In a tie, the first such sentence is returned.
 
         Returns:
             Section and index of the sentence in it; None if no sentence shares enough shingles.

@@ -145,11 +145,7 @@ def find_nearest(vectors: FloatArray, centres: FloatArray) -> IntArray:
 
 
 def merge_clusters(similarities: FloatArray, max_groups: int) -> IntArray:
-    """Merge clusters into groups by Ward's method.
-
-    Args:
-        similarities: Cosines between clusters, shape [clusters, clusters].
-        max_groups: Maximum number of groups.
+    """Merge clusters into at most ``max_groups`` groups by Ward's method, from cosines of shape [clusters, clusters].
 
     Returns:
         Group of each cluster, from 0, shape [clusters].

@@ -124,11 +124,7 @@ def stem(word: str) -> str:
 
 
 def find_noun_phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
-    """Extend terms to noun phrases, spelled as in the texts.
-
-    Args:
-        words: Lower-case terms of a topic, most typical first.
-        texts: Statements of the topic.
+    """Extend lower-case terms to noun phrases, spelled as in the texts.
 
     Returns:
         Distinct noun phrases, in the order of the terms; terms that neither are nor begin a noun phrase are omitted.
@@ -533,11 +529,7 @@ def make_sketch(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def match_names(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) -> dict[int, int]:
-    """Match named topics to the topics of a new run.
-
-    Args:
-        named: Topics of an earlier run.
-        topics: Texts of the statements of each new topic.
+    """Match topics of an earlier run to the topics of a new run, given by the texts of their statements.
 
     Returns:
         Index in ``named`` by number of the new topic, for pairs with enough overlap.

@@ -261,11 +261,7 @@ class _SectionSums:
 
 
 def shrink(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Shrink differences towards 0 according to their precision (normal empirical Bayes).
-
-    Args:
-        values: Differences, shape [k].
-        errors: Standard errors of the differences, shape [k].
+    """Shrink differences [k] towards 0 according to their standard errors [k] (normal empirical Bayes).
 
     Returns:
         The shrinkage factors ``t² / (t² + error²)`` and the shrunk differences, shape [k] each. The variance t² between
@@ -327,11 +323,6 @@ class TopicChange:
 
 def measure_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tuple[TopicChange, ...]:
     """Return the changes between consecutive cycles, or between two reports.
-
-    Args:
-        cases: Statements to compare.
-        topics: Number of topics.
-        seed: Seed of the permutations.
 
     Returns:
         Changes by pair of columns. For each pair, the change of all topics together comes first. Topics with at least

@@ -42,16 +42,12 @@ READERS: Registry[FileReader] = Registry(
     "climassay.readers",
     [f"climassay.corpus.readers.{name}" for name in ("pdf", "html", "markdown", "text", "archives", "word", "tables")],
 )
-"""File readers by the name of the file type."""
 
 
 def reader(kind: str, *endings: str, **fields: Any) -> Callable[[Read], Read]:
     """Register a function as the reader of a file type.
 
-    Args:
-        kind: Name of the file type.
-        endings: File name endings, with the dot.
-        fields: Further fields of :class:`FileReader`.
+    ``endings`` are file name endings with the dot; ``fields`` are further fields of :class:`FileReader`.
 
     Example:
         >>> @reader("rst", ".rst")

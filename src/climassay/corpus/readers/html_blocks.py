@@ -116,9 +116,7 @@ _SCAN_FACTOR = 40
 def extract_blocks(page: LexborHTMLParser, *, references: bool = False) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     """Return the text blocks of a parsed page in reading order, and the number of omitted parts by kind.
 
-    Args:
-        page: Parsed page; its scripts and styles are removed in place.
-        references: Whether to include lists of references.
+    Scripts and styles are removed from ``page`` in place. ``references`` includes lists of references.
     """
     for node in page.css("script, style"):
         node.decompose()

@@ -381,11 +381,7 @@ def _count_common_prefix(first: str, second: str) -> int:
 
 
 def draw_page(data: bytes, number: int) -> DrawnPage:
-    """Render a page as a PNG image, with the position of each character.
-
-    Args:
-        data: The PDF file.
-        number: Page number, from 1.
+    """Render a page of a PDF file, numbered from 1, as a PNG image with the position of each character.
 
     Raises:
         DocumentError: The file cannot be read or has no such page, or the page has more than :data:`MAX_OBJECTS`

@@ -183,13 +183,7 @@ def _has_enough_numbers(chain: _Chain) -> bool:
 
 
 def _is_crossed(chain: _Chain, page: PdfPage, margin: float = 1.0) -> bool:
-    """Return whether text extends into the column of numbers, as around a numbered list.
-
-    Args:
-        chain: Column of numbers.
-        page: Page of the numbers.
-        margin: Distance above and below the numbers within which text is checked, in points.
-    """
+    """Return whether text extends into the column of numbers, up to ``margin`` points above and below the numbers."""
     left, right = min(number.x0 for number in chain.numbers), max(number.x1 for number in chain.numbers)
     top, bottom = chain.numbers[0].y, chain.numbers[-1].y
     numbers_by_line = {id(number.line): number for number in chain.numbers}

@@ -176,11 +176,6 @@ class LineReader:
 
         PDFium divides lines well only if the text is displayed upright, so other pages are rotated first.
 
-        Args:
-            page: PDFium's handle of the page.
-            text_page: PDFium's handle of the page's text.
-            number: Page number, from 1.
-
         Yields:
             One page per writing direction with much text, the main direction first. Lines in other directions are
                 counted as omitted. :meth:`split` only accepts lines of the page yielded last.
@@ -238,17 +233,12 @@ class LineReader:
         return joined_lines
 
     def _to_pdfium_index(self, position: int, has_equal_indices: bool) -> int:
-        """Convert a position in the page's text to PDFium's character index."""
         return position if has_equal_indices else pdfium.FPDFText_GetCharIndexFromTextIndex(self._handle, position)
 
     def _split_at_gutter(
         self, spans: list[Span], lines: list[Line], has_equal_indices: bool, width: float
     ) -> list[Span]:
-        """Split lines that PDFium has joined across two columns, as in files that store text row by row.
-
-        Returns:
-            The spans after splitting; empty if no lines were joined.
-        """
+        """Split lines that PDFium has joined across two columns; return the spans, or [] if no lines were joined."""
         wide_lines = [
             n for n, line in enumerate(lines) if line.x1 - line.x0 > MIN_WIDE_SHARE * width and not line.angle
         ]
@@ -546,11 +536,7 @@ def _extract_page_text(text_page: Any) -> tuple[str, bool]:
 
 
 def _append_if_continued(line: Line, piece: Line, is_after_space: bool) -> bool:
-    """Append a piece to the preceding line if the piece is adjacent on the same baseline, or is a superscript.
-
-    Returns:
-        Whether the piece was appended.
-    """
+    """Append a piece that is adjacent on the same baseline or a superscript; return whether it was appended."""
     if piece.angle or line.angle or line.hyphen:
         return False
     size = max(line.size, piece.size)

@@ -139,9 +139,7 @@ MIN_SLIDE_SIZE = 0.02
 def find_style(columns: Sequence[Sequence[Line]], page_height: float) -> Style:
     """Determine the usual type size, typefaces and line distances of a document, weighted by characters.
 
-    Args:
-        columns: Lines of each page in reading order.
-        page_height: Usual height of the pages, in points.
+    ``columns`` has the lines of each page in reading order; ``page_height`` is in points.
     """
     sizes: Counter[float] = Counter()
     families: Counter[str] = Counter()
@@ -537,7 +535,6 @@ class BlockBuilder:
             self._omit("headings without text", heading.paragraph)
 
     def _find_continued(self, paragraph: Paragraph) -> Paragraph | None:
-        """Return the earlier paragraph that ``paragraph`` continues; None if there is none."""
         if self._current_paragraph is not None and _continues(self._current_paragraph, paragraph):
             return self._current_paragraph
         if not _starts_lower(paragraph.first.text):

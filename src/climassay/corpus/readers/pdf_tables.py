@@ -76,11 +76,7 @@ Interval = tuple[float, float]
 
 
 def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> tuple[list[PdfTable], list[Line]]:
-    """Find the tables of a page.
-
-    Args:
-        lines: Lines of the page.
-        split: Function that splits a line at the gaps between columns.
+    """Find the tables of a page; ``split`` splits a line at the gaps between columns.
 
     Returns:
         Tables from top to bottom, and the lines outside tables in input order.
@@ -227,11 +223,7 @@ def _find_row_runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
 
 
 def _arrange_table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[PdfTable, int] | None:
-    """Arrange rows in columns.
-
-    Returns:
-        The table, and the number of rows above it that belong to its header; None if the rows are not a table.
-    """
+    """Return rows as a table, and the number of header rows above them; None if the rows are not a table."""
     numeric_rows = [_select_short_cells(row) for row in rows if _is_tabular(row)]
     n_bridges = int(MAX_BRIDGE_SHARE * len(numeric_rows))
     numeric_columns = _merge_intervals(

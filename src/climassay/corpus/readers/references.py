@@ -109,9 +109,6 @@ def omit_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Omitted
     Three kinds of blocks are references: blocks below a heading such as "References", except running text after the
     last entry; entries after a paragraph that consists of such a title; and sequences of at least :data:`MIN_ENTRIES`
     entries without a heading.
-
-    Args:
-        blocks: Blocks of one document in reading order.
     """
     is_reference = [any(map(is_references_heading, block.headings)) for block in blocks]
     looks_like_entries = [looks_like_entry(block.text) for block in blocks]

@@ -95,11 +95,7 @@ _SHORT_WORD = 2
 
 
 def join_parts(parts: Sequence[TextPart]) -> JoinedText:
-    """Join the parts of a line, with exponents as superscript characters and without note marks.
-
-    Args:
-        parts: Parts in reading order.
-    """
+    """Join the parts of a line, with exponents as superscript characters and without note marks."""
     if all(part.script is Script.NORMAL for part in parts):
         return JoinedText("".join(part.text for part in parts), 0)
     line = _LineJoiner()

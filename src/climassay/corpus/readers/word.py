@@ -225,11 +225,7 @@ def _to_transitional(name: str) -> str:
 
 
 def _check_nesting(root: ET.Element, source: str) -> None:
-    """Reject an element nested more than :data:`MAX_NESTING` deep.
-
-    Raises:
-        DocumentError: The element is nested too deeply.
-    """
+    """Raise DocumentError if an element is nested more than :data:`MAX_NESTING` deep."""
     elements, depth = [root], 0
     while elements:
         elements, depth = [child for element in elements for child in element], depth + 1

@@ -193,10 +193,6 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
 
     Rows without label and annotator are skipped. Rows that cannot be read as a label are listed in ``unreadable``.
 
-    Args:
-        path: The table.
-        drafts: Drafts of the dataset by id.
-
     Raises:
         InputError: The file cannot be read, or lacks the column ``draft``, ``annotator`` or ``label``.
     """

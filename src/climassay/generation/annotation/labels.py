@@ -137,7 +137,6 @@ class ImportReport:
     refused: tuple[str, ...]
     """One sentence for each label or comment that cannot be stored."""
     comments: int = 0
-    """Number of new comments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,16 +429,12 @@ class ItemOutcome:
 
 
 def decide_outcome(labels: Sequence[Label], overlap: int, base: Wording) -> ItemOutcome:
-    """Return an item's state and the experts' decision from its current labels.
+    """Return an item's state and the experts' decision from its current labels, given oldest first.
 
-    The latest adjudication decides. Without one the item is open until ``overlap`` annotators have labelled it. Then
+    The latest adjudication decides. Without one, the item is open until ``overlap`` annotators have labelled it. Then
     all labels must agree: either all reject the draft, for any reasons, or all accept it with the same wording. Ratings
-    may differ by one point (:func:`~climassay.questions.types.longform.ratings_agree`).
-
-    Args:
-        labels: Current labels, oldest first.
-        overlap: Number of labels that the item needs.
-        base: Wording of the draft before any label.
+    may differ by one point (:func:`~climassay.questions.types.longform.ratings_agree`). ``base`` is the draft's wording
+    before any label.
     """
     adjudications = [label for label in labels if label.adjudicates]
     if adjudications:

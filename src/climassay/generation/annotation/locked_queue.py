@@ -90,12 +90,9 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
 
 
 class LockedQueue:
-    """Annotation queue of a dataset, locked against other writers until the transaction ends.
+    """Annotation queue of a dataset, locked against other writers until the transaction of ``connection`` ends.
 
-    Args:
-        database: Database of the records.
-        connection: Connection in a transaction.
-        dataset: Name of the dataset; its queue is created if missing.
+    The queue is created if it is missing.
 
     Raises:
         InputError: There is no such dataset.
@@ -259,11 +256,8 @@ class LockedQueue:
     def label(self, label: Label, draft: Draft) -> bool:
         """Store a label, replacing the annotator's earlier one, and update the item's outcome.
 
-        If a label with the same key is stored already, nothing changes.
-
-        Args:
-            label: Label to store.
-            draft: The draft as it was before annotation.
+        ``draft`` is the draft as it was before annotation. If a label with the same key is stored already, nothing
+        changes.
 
         Returns:
             True if the label was stored now; False if its key was stored before.

@@ -61,9 +61,7 @@ def source_id(draft: Draft) -> str:
 def accepted_questions(items: Iterable[AnnotationItem], overlap: int) -> list[Question]:
     """Return the questions that experts accepted, in the experts' wording, sorted by id.
 
-    Args:
-        items: Items with their labels; only settled ones count.
-        overlap: Number of labels that each item needs.
+    Only settled items count; an item needs ``overlap`` labels.
     """
     results = []
     for item in items:

@@ -91,9 +91,6 @@ class AnnotationStore:
     """Annotations of all datasets in one records database.
 
     Threads can share a store, and processes can share a database.
-
-    Args:
-        records: Records, already open.
     """
 
     def __init__(self, records: Records) -> None:
@@ -321,13 +318,7 @@ class AnnotationStore:
         )
 
     def conflicts(self, dataset: str, limit: int | None = None, offset: int = 0) -> list[AnnotationItem]:
-        """Return the items whose labels disagree, in the queue's order.
-
-        Args:
-            dataset: Name of the dataset.
-            limit: Maximum number of items; None for all.
-            offset: Number of items to skip at the beginning.
-        """
+        """Return the items whose labels disagree, in the queue's order; ``limit`` None returns all after ``offset``."""
         with self._database.read() as connection:
             draft_ids = queued_ids(connection, dataset, "conflict")[offset:]
             return read_items(connection, dataset, draft_ids[:limit])
@@ -393,10 +384,6 @@ class AnnotationStore:
 
         The item is reserved for :attr:`AnnotationSettings.lease_seconds`. Until the annotator labels or skips it, this
         method returns the same item again. Labels and reservations of an item together never exceed ``overlap``.
-
-        Args:
-            dataset: Name of the dataset.
-            annotator: Name of the annotator.
 
         Returns:
             The item, or None if no item is left for this annotator.

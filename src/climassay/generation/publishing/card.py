@@ -63,10 +63,7 @@ class PreparedDataset:
 def dataset_card(data: PreparedDataset, extra: str = "", configs: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return the text of a dataset's README, in Markdown with a YAML header for the Hugging Face Hub.
 
-    Args:
-        data: Dataset to describe.
-        extra: Additional sections in Markdown.
-        configs: Additional configurations for the package ``datasets``.
+    ``extra`` are additional sections; ``configs`` are additional configurations for the package ``datasets``.
     """
     import yaml
     from jinja2.sandbox import ImmutableSandboxedEnvironment

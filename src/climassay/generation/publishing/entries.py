@@ -165,12 +165,9 @@ def to_json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def to_parquet(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str], canary: str | None) -> bytes:
-    """Serialise rows to a Parquet file and return its bytes.
+    """Serialise rows to a Parquet file and return its bytes; ``canary`` is a sentence for the file's metadata.
 
-    Args:
-        rows: Rows as mappings from column names to values.
-        types: Type of each column, ``string`` or ``strings``.
-        canary: Canary sentence for the file's metadata.
+    ``types`` has the type of each column, ``string`` or ``strings``.
     """
     import pyarrow
     import pyarrow.parquet

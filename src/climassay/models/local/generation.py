@@ -406,7 +406,6 @@ class Generation:
     def _generate_answers(
         self, queue: "deque[_Answer]", on_text: TextCallback | None
     ) -> Iterator[tuple[_Answer, FinishReason]]:
-        """Generate all answers in the queue; yield each with its finish reason when it is complete."""
         rows = create_rows(self._network, self._reader)
         budget = self._network.free_tokens()
         active_answers: list[_Answer] = []
@@ -482,7 +481,6 @@ class Generation:
 
 
 def _find_stop(text: str, stops: Sequence[str]) -> int | None:
-    """Return the index at which the first stop text begins, or None."""
     return min((index for index in map(text.find, stops) if index >= 0), default=None)
 
 

@@ -139,7 +139,6 @@ class Network:
 
     @contextmanager
     def _use_shared_attention(self) -> Iterator[None]:
-        """Use :func:`~climassay.models.local.prefix_tree.shared_attention` in all layers."""
         config = self.model.config.get_text_config()
         implementation = config._attn_implementation
         config._attn_implementation = _SHARED_ATTENTION

@@ -449,12 +449,7 @@ class Grammars:
         return self._get_compiled(key, schema, low)
 
     def mask(self, logits: "Tensor", constraints: Sequence[Constraint | None]) -> None:
-        """Set the logits of tokens that constraints exclude to minus infinity, in place.
-
-        Args:
-            logits: Shape [rows, vocabulary].
-            constraints: Constraint of each row; None allows all tokens.
-        """
+        """Set the logits [rows, vocabulary] of tokens that a row's constraint excludes to minus infinity, in place."""
         import xgrammar
 
         rows = [row for row, constraint in enumerate(constraints) if constraint is not None]

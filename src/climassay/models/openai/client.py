@@ -543,13 +543,8 @@ class Conversation:
     ) -> tuple[RequestOutcome, Usage]:
         """Send a payload until it is answered, omitting parameters that the server rejects.
 
-        Args:
-            payload: Request body without the model name.
-            reserves_reasoning: Whether to raise the token limit if reasoning has used it up.
-            show_text: Receives the partial text of a stream.
-
-        Returns:
-            The outcome, and the usage of all attempts.
+        Return the outcome, and the usage of all attempts. ``reserves_reasoning`` tells whether to raise the token limit
+        if reasoning has used it up.
         """
         learner = self._learner
         payload = {"model": self._model, **payload}
@@ -644,6 +639,5 @@ def _trim_answer(text: str, request: GenerationRequest) -> tuple[str, bool]:
 
 
 def _strip_prefix(text: str, assistant_prefix: str) -> str:
-    """Remove the assistant prefix from an answer that repeats it."""
     prefix, stripped_text = assistant_prefix.strip(), text.lstrip()
     return stripped_text[len(prefix) :].lstrip(" ") if prefix and stripped_text.startswith(prefix) else text

@@ -359,10 +359,7 @@ class Connection:
             results.put(error)
 
     def _seconds_left(self, start_time: float | None) -> float:
-        """Return the seconds until a request's deadline.
-
-        ``start_time`` is the start of its first attempt; None before that.
-        """
+        """Return the seconds until a request's deadline, given the start of its first attempt or None before that."""
         return self._policy.deadline - (0.0 if start_time is None else self._clock.now() - start_time)
 
     async def _attempt(self, body: bytes, timeout: float, show_text: ShowText | None) -> Attempt:

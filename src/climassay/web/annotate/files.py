@@ -90,9 +90,7 @@ def open_queue(app: AppState, name: str, file: UploadFile, overlap: int, annotat
 def _stored_file(file: UploadFile, content: str) -> Iterator[Path]:
     """Yield the path of a temporary copy of an uploaded file, and remove this path from error messages.
 
-    Args:
-        file: Uploaded file.
-        content: Noun for the content, used in an error message.
+    ``content`` is a noun for the content of the file, for error messages.
 
     Raises:
         InputError: The suffix is not allowed, or the ``with`` block raised InputError.

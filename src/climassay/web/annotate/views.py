@@ -155,11 +155,6 @@ def new_key() -> str:
 def parse_label_form(form: LabelForm, draft: Draft, annotator: str) -> Label:
     """Parse a submitted form into the label of a draft.
 
-    Args:
-        form: The submitted form.
-        draft: The labelled draft.
-        annotator: Name of the annotator.
-
     Returns:
         The label; its wording is None if it equals the wording of the draft.
 
@@ -477,12 +472,9 @@ def participant_names(
 
 
 def label_view(label: Label, item: AnnotationItem, by: str = "") -> dict[str, Any]:
-    """Return the template values of a label, such as the changes that it makes to the draft's wording.
+    """Return the template values of a label, such as its changes to the draft's wording.
 
-    Args:
-        label: Label to show.
-        item: Item that was labelled.
-        by: Displayed name of the annotator.
+    ``by`` is the displayed name of the annotator.
     """
     original_wording, new_wording = item.draft.wording, label.wording
     ratings_by_option = (

@@ -327,7 +327,6 @@ def show_checks(request: Request, app: App, user: Reader, filters: CheckFilters,
 
 
 def _filter_texts(filters: CheckFilter, reviewers: Mapping[str, str]) -> list[str]:
-    """Return a description of each active filter."""
     topic = CLAIMS.get(filters.topic) or GROUPS.get(filters.topic) or filters.topic
     active_values = {
         f"the words \u201c{filters.words}\u201d": filters.words,

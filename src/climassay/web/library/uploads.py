@@ -103,11 +103,7 @@ def require_allowed_suffix(name: str) -> str:
 
 
 def parse_optional_text(submitted_text: str, label: str) -> str | None:
-    """Return a submitted text on one line, or None if it is empty.
-
-    Args:
-        submitted_text: Text as it was submitted.
-        label: Name of the field in the error message.
+    """Return a submitted text on one line, or None if it is empty; ``label`` names the field in the error message.
 
     Raises:
         InputError: The text is longer than :data:`MAX_TEXT_LENGTH`.
@@ -131,12 +127,7 @@ def parse_optional_address(submitted_address: str) -> str | None:
 
 
 def check_content(path: Path, kind: str, name: str) -> None:
-    """Check that the first bytes of a file match its type.
-
-    Args:
-        path: Path of the file.
-        kind: Expected type, such as ``pdf`` or ``html``.
-        name: Displayed name of the file for error messages.
+    """Check that the first bytes of a file match its type, such as ``pdf``; ``name`` is used in error messages.
 
     Raises:
         DocumentError: The file is empty or has another type.

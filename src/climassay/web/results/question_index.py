@@ -114,12 +114,7 @@ class QuestionFilter:
 
 
 class QuestionIndex:
-    """Searchable index of the questions of one run. It is written to the database if it is missing or out of date.
-
-    Args:
-        app: State of the server.
-        run: Summary of the run.
-    """
+    """Searchable index of the questions of one run. It is written to the database if it is missing or out of date."""
 
     _lock = threading.Lock()
 
@@ -185,12 +180,7 @@ class QuestionIndex:
         return [row.number for row in self._database.rows(query)]
 
     def number(self, question: str, benchmark: str = "") -> int | None:
-        """Return the number of the first question with the given id, or None if there is none.
-
-        Args:
-            question: Id of the question.
-            benchmark: Benchmark of the question; any if empty.
-        """
+        """Return the number of the first question with an id, in a benchmark (any if empty); None if there is none."""
         query = sa.select(questions.c.number).where(questions.c.run == self.run, questions.c.question == question)
         if benchmark:
             query = query.where(questions.c.benchmark == benchmark)

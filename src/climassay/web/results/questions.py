@@ -351,12 +351,8 @@ def make_exchange(answer: RecordedAnswer, stored: StoredRun, key: tuple[str, str
     """Return a recorded request with the experiment's answers that may have come from it.
 
     If the prompt contains a graded answer, the request is a judge's, and its only answer is the graded one. Otherwise,
-    the answers are those that the requested model wrote from the passages in the prompt.
-
-    Args:
-        answer: Recorded request.
-        stored: Run with the answers to the question.
-        key: Benchmark and id of the question.
+    the answers are those that the requested model wrote from the passages in the prompt. ``key`` is the benchmark and
+    id of the question.
     """
     messages = prompt_messages(answer.prompt)
     outcomes = stored.outcomes[key]
