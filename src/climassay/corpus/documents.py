@@ -549,8 +549,8 @@ def excerpt(sentences: Sequence[str], similarities: "NDArray[np.float64]", max_w
     Args:
         sentences: Sentences of one passage, in order.
         similarities: Similarity of each sentence to the query, shape [sentences].
-        max_words: Maximum number of words; 0 returns all sentences. The most similar sentence is always included;
-            if it has more words, it is truncated.
+        max_words: Maximum number of words; 0 returns all sentences. The most similar sentence is always included; if it
+            has more words, it is truncated.
     """
     if not max_words:
         return " ".join(sentences)

@@ -64,8 +64,8 @@ class SampleScores(Generic[K]):
         Args:
             metric: Name of the metric.
             total: Value of the metric over all samples that are not lost.
-            without: For each of these samples, the value of the metric over all others; NaN if it cannot be
-                computed. If any value is NaN, the metric is omitted and a note is added.
+            without: For each of these samples, the value of the metric over all others; NaN if it cannot be computed.
+                If any value is NaN, the metric is omitted and a note is added.
         """
         values = np.array(list(without.values()))
         parts = np.full(1, total) if len(values) == 1 else total + (len(values) - 1) * (values.mean() - values)

@@ -31,8 +31,8 @@ def read_workbook(data: bytes) -> DelimitedTable:
     dates become ISO 8601.
 
     Raises:
-        ValueError: The workbook is damaged or too large, the number of sheets with several rows is not 1, or a
-            formula has no stored result. The message does not contain the file's name.
+        ValueError: The workbook is damaged or too large, the number of sheets with several rows is not 1, or a formula
+            has no stored result. The message does not contain the file's name.
     """
     from openpyxl import load_workbook
 

@@ -69,8 +69,7 @@ def letters(text: str) -> tuple[str, tuple[int, ...]]:
     spacing, ligatures or symbols therefore have the same letters.
 
     Examples:
-        >>> letters("De-\
-    fi ne")[0]
+        >>> letters("De-\nfi ne")[0]
         'define'
     """
     alphanumerics: list[str] = []

@@ -326,8 +326,7 @@ def measure_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tu
 
     Returns:
         Changes by pair of columns. For each pair, the change of all topics together comes first. Topics with at least
-        five sections in
-        both columns follow, from the greatest increase to the greatest decrease.
+        five sections in both columns follow, from the greatest increase to the greatest decrease.
     """
     if cases.kind != "cycle" and (cases.kind != "report" or len(cases.columns) != 2):
         return ()

@@ -472,8 +472,8 @@ def rejected_parameters(payload: Mapping[str, Any], refusal: ErrorReply) -> froz
 
     Args:
         payload: Request body.
-        refusal: Error reply: the server names the parameter, or the text contains names of parameters and a word
-            such as "unsupported".
+        refusal: Error reply: the server names the parameter, or the text contains names of parameters and a word such
+            as "unsupported".
 
     Returns:
         Names of :data:`SPELLINGS`; empty if the error is about something else, such as the key or the prompt.

@@ -150,8 +150,8 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
         app: State of the server.
         run: Summary of the run.
         published: Dataset of published results; see :func:`run_report`.
-        wait: Whether to compute the content of a run with more than :data:`MANY_ROWS` rows; if False, return None
-            for such a run.
+        wait: Whether to compute the content of a run with more than :data:`MANY_ROWS` rows; if False, return None for
+            such a run.
 
     Returns:
         Dictionary with the ``report`` (see :func:`climassay.reporting.html.report_data`), the ``name`` of the
