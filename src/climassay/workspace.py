@@ -34,7 +34,7 @@ class Workspace:
             root: Folder; by default ``$CLIMASSAY_WORKSPACE``, else ``.climassay`` in the current folder.
 
         Raises:
-            InputError: The folder cannot be created, or the path is that of a file.
+            InputError: The folder cannot be created, or the path is a file.
         """
         path = Path(root or os.environ.get(WORKSPACE_VARIABLE) or ".climassay").expanduser().absolute()
         try:

@@ -364,7 +364,7 @@ _SECOND_LEVEL = re.compile(
     r"(?=\s+(?:for|in|over|at|on|that|elsewhere)\b)",
     re.IGNORECASE,
 )
-"""Second level of the same predicate: "confidence is high for heat and low for hail"."""
+"""Pattern of the second level of a predicate: "confidence is high for heat and low for hail"."""
 _POSSESSIVE = re.compile(
     r"(?:['’]s?|\b(?:their|his|her|its|your|public|per\s?cent))\s+(?:own\s+)?$|%\s*$", re.IGNORECASE
 )
@@ -381,9 +381,9 @@ _NEGATION_BEFORE = re.compile(
     r"|\b(?:not|cannot|never)\s+(?:yet\s+)?(?:be|been)\s+(?:\w+ed|made|drawn|given|said|known)\s+(?:with|at)\s+(?:an?\s+)?[*_]*$",
     re.IGNORECASE,
 )
-"""Negation before a level: "not high confidence"."""
+"""Pattern of a negation before a level: "not high confidence"."""
 _NEGATION_AFTER = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|cannot|could\s+not)\b", re.IGNORECASE)
-"""Negation after a level in running words: "high confidence is not warranted"."""
+"""Pattern of a negation after a level in running text: "high confidence is not warranted"."""
 
 
 def _find_predicates(text: str) -> Iterator[TagMark]:

@@ -74,7 +74,7 @@ class _AdditionState:
     passages_done: int = 0
     passages_known: int = 0
     read: list[Document] = field(default_factory=list)
-    """Documents that come from a file of their own. Their blocks are dropped to save memory."""
+    """Documents read from a file that contains nothing else. Their blocks are dropped to save memory."""
     omitted_parts: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
 
     def progress(self, done: int = 0) -> None:

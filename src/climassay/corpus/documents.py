@@ -64,7 +64,7 @@ class Block:
     chapter: str | None = None
     """Name or number of the chapter, if the source states it outside the headings."""
     url: str | None = None
-    """URL of this paragraph; None if it has no URL of its own."""
+    """URL of this paragraph; None if only the document has a URL."""
     footnote: bool = False
     """Whether the block is a footnote of a PDF or Word file. A footnote follows the paragraph that refers to it."""
 

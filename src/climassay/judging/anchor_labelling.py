@@ -7,9 +7,9 @@ means are never exactly 0.5, so a label at which the search does not end cannot 
 middle one. Two changes were made:
 
 * an item is equal if its mean preference is in a band around 0.5 or, as the thesis suggests in a footnote, if this is
-the most frequent of three-way predictions;
-* when the search ends between two neighbouring labels, the one whose mean preference is nearer to 0.5 is returned, not
-the last. Every label can then be returned, even if no item is ever judged equal.
+the most frequent of three-way predictions; * when the search ends between two neighbouring labels, the one whose mean
+preference is nearer to 0.5 is returned, not the last. Every label can then be returned, even if no item is ever judged
+equal.
 
 The printed rule is available as the mode ``printed``, for comparison with published figures.
 

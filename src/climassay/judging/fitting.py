@@ -33,7 +33,7 @@ _MIN_VARIANCE_FRACTION = 1e-12
 """Minimum variance of a principal direction, as a fraction of the largest variance. A direction with less is dropped,
 since it is due to rounding."""
 _ROUGH_TOLERANCE = 1e-3
-"""Gradient norm, relative to the norm at zero weights, below which a fit in cross-validation stops.
+"""A fit in cross-validation stops if the gradient norm, relative to its value at zero weights, is below this.
 
 Further steps would change only the fourth digit of the losses.
 """

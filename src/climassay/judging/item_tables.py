@@ -100,8 +100,8 @@ PUBLISHED_FORMATS = {
     ),
 }
 """Formats by name. ``Newsroom`` is its CSV file of human ratings. SummEval has two: its aligned and paired JSON lines,
-and its table on the hub, with mean expert ratings and one row per article. The last format is that of the code of Maiya
-(2024), which converts both data sets to it."""
+and its table on the hub, with mean expert ratings and one row per article. The code of Maiya (2024) converts both data
+sets to the last format."""
 
 
 def published_columns(file: str | Path, label: str | None) -> ItemColumns | None:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LookUp: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
-"""Function that maps pairs, shape [pairs, 2], to log-odds in nats, shape [pairs], which it caches."""
+"""Function that maps pairs, shape [pairs, 2], to log-odds in nats, shape [pairs]; it caches the log-odds."""
 Score: TypeAlias = Literal["mean", "sum"]
 """Score of a path: mean or sum of the log-probabilities of its steps. :func:`merge_all_pairs` does not use it."""
 Run: TypeAlias = Sequence[int]

@@ -213,7 +213,7 @@ class Candidate(Protocol):
 
 
 class UntrainedCandidate:
-    """Candidate without trained weights, such as PairS. Only its tie band is fitted, unless it is set."""
+    """Candidate without trained weights, such as PairS. Only its tie band is fitted, unless a tie band is given."""
 
     def __init__(
         self, method: Method, items: Sequence[Item], *, band: float | None = None, on_progress: Progress | None = None

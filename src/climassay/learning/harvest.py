@@ -230,7 +230,7 @@ def _digest(content: object) -> bytes:
 
 DEFAULT_SHARD = 256
 STORE_SECONDS = 30.0
-"""Seconds after which the activations computed so far are written even if the current batch is not complete."""
+"""An incomplete batch's activations are stored after this number of seconds."""
 Progress = Callable[[int], None]
 """Callback that gets the number of requests done (found in the store, computed or failed) since its last call."""
 

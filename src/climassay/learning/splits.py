@@ -145,7 +145,7 @@ def group_folds(
 
 
 def iterate_splits(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iterator[Split]:
-    """Yield a split for each fold. The fold is the test set, and all other folds are the training set.
+    """Yield a split for each fold, which is the test set; all other folds are the training set.
 
     Args:
         folds: Fold of each item, shape [items]; items with a negative fold are in no split.

@@ -31,8 +31,8 @@ _TYPES: tuple[tuple[type, str], ...] = (
 _MAX_PROBLEMS = 5
 """Maximum number of faults reported per answer."""
 _MAX_BRACKETS = 256
-"""Maximum number of opening brackets that are tried as the start of JSON. A quarter are the first in the text, the rest
-the last."""
+"""Maximum number of opening brackets that are tried as the start of JSON: the first quarter of them from the beginning
+of the text, the others from its end."""
 _DECODER = json.JSONDecoder(strict=False)
 _ESCAPE = re.compile(r"\\(?:\\|u[0-9a-fA-F]{4}|.|\Z)", re.DOTALL)
 _TAB_COMMANDS = (
@@ -236,7 +236,7 @@ def _is_json(text: str) -> bool:
 
 
 def _match_enumerations(value: Any, schema: Any) -> Any:
-    """Replace a value that differs from exactly one enumeration option only in case or punctuation by that option."""
+    """Replace values by the enumeration option that they equal if case and punctuation are ignored, if it is unique."""
     if not isinstance(schema, Mapping):
         return value
     options = schema.get("enum")

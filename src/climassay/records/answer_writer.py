@@ -26,7 +26,7 @@ from climassay.records.identity import AnsweredRequest, answer_columns, insert_r
 HEARTBEAT_SECONDS = 2.0
 """Interval between heartbeats of a run, in seconds."""
 LEASE_SECONDS = 6.0
-"""Seconds without a heartbeat after which a run's requests no longer count as in flight."""
+"""A run's requests no longer count as in flight after this number of seconds without a heartbeat."""
 RECENT_SECONDS = 60.0
 """Maximum age, in seconds, of a run's last heartbeat for the run to count as recently active. Another run may have
 received answers from such a run."""
@@ -36,7 +36,7 @@ BATCH_SECONDS = 0.02
 """Time, in seconds, for which the writer waits for further answers before a transaction. The wait delays the caller,
 but no model call."""
 SILENCE_SECONDS = 90.0
-"""Seconds without a heartbeat after which a run with the status ``running`` counts as killed."""
+"""A run with the status ``running`` counts as killed after this number of seconds without a heartbeat."""
 
 
 def process_identity(pid: int) -> str:

@@ -42,7 +42,7 @@ from climassay.settings import load_toml
 from climassay.statistics import Estimate, Interval, ResampledEstimate
 
 NOT_COMPARABLE = "\N{DAGGER}"
-"""Sign after one of our scores that cannot be compared with the published scores."""
+"""Sign that marks a score of ours as not comparable with the published scores."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class ConnectionLimits:
     header_seconds: float = 10.0
     """Time within which a client must send complete request headers, in seconds."""
     stalled_seconds: float = 60.0
-    """Seconds after which a connection is closed if its client does not read the response."""
+    """A connection is closed if its client has not read the response for this number of seconds."""
 
     @classmethod
     def for_open_files(cls, n_files: int) -> "ConnectionLimits":

@@ -45,7 +45,7 @@ MIN_REPORT_INTERVAL = 0.2
 HEARTBEAT_SECONDS = 5.0
 """Time between two updates of the ``seen_at`` of a server's running jobs, in seconds."""
 LEASE_SECONDS = 30.0
-"""Seconds without an update of ``seen_at`` after which a running job is queued again."""
+"""A running job is queued again if its ``seen_at`` was not updated for this number of seconds."""
 CLOSE_SECONDS = 5.0
 """Maximum time, in seconds, that a server waits for running jobs when it shuts down."""
 POLL_INTERVAL = 5.0
@@ -88,9 +88,9 @@ job_events = sa.Table(
     comment="What a job told while it ran, numbered from 1.",
 )
 COLLECT_SECONDS = 0.25
-"""Time for which changes of jobs are collected before they are sent to subscribers, in seconds."""
+"""Time, in seconds, for which changes of jobs are collected before subscribers are notified."""
 KEEP_ALIVE_BEATS = 3
-"""Number of polls of the database after which a comment is sent to a silent connection to keep it open: 15 seconds."""
+"""A silent connection gets a comment after this number of polls of the database (15 seconds), to keep it open."""
 MAX_KEPT_EVENTS = 200
 """Maximum number of recent events held in memory for a job with subscribers."""
 

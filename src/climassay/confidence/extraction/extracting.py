@@ -35,7 +35,7 @@ READ_LANGUAGES = ("English", "French", "Spanish")
 _MAX_CHARACTERS = 200_000
 _MIN_WORDS = _MIN_FUNCTION_WORDS = 20
 _LANGUAGE_OF_LEVEL = {"confiance": "fr", "confianza": "es"}
-"""Language of each word for confidence, for texts that are too short to be identified by common words."""
+"""Language code by the language's word for confidence, for texts too short to be identified by common words."""
 
 
 def detect_language(texts: Iterable[str]) -> str | None:

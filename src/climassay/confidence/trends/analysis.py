@@ -95,7 +95,7 @@ class UntaggedScore:
     """Mean score of tagged and untagged statements together."""
     low: float
     high: float
-    """Upper end of the 95% interval of ``together``. Its standard error combines those of tagged and untagged
+    """Upper end of the 95% interval of ``together``, whose standard error combines the errors for tagged and untagged
     statements in quadrature."""
 
 

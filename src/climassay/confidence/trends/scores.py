@@ -290,7 +290,7 @@ N_PERMUTATIONS = 9_999
 _PERMUTATION_STREAM = 5_077
 """Key of the random stream for permutations, which makes them independent of other draws with the same seed."""
 _N_FIRST_PERMUTATIONS = 999
-"""Number of permutations after which the test stops if the p-value exceeds :data:`_MAX_FIRST_P`."""
+"""Number of first permutations; if the p-value then exceeds :data:`_MAX_FIRST_P`, the test stops."""
 _MAX_FIRST_P = 0.1
 """Maximum p-value, after the first permutations, at which further permutations are drawn."""
 

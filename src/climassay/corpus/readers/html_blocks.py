@@ -205,7 +205,7 @@ class _Walker:
         self.end_block()
 
     def _visit_node(self, node: LexborNode, siblings: _Siblings) -> "list[_Siblings]":
-        """Process a node; return those of its children that must be visited separately."""
+        """Process a node; return the children that must be visited separately."""
         tag = self._get_tag(node)
         if tag == "-text":
             text = node.text(deep=False) or ""

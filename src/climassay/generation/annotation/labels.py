@@ -42,7 +42,7 @@ class AnnotationSettings:
     lease_seconds: Annotated[float, Field(ge=1, le=7 * 86400, allow_inf_nan=False)] = 1800
     """Seconds for which an item stays reserved for an annotator."""
     retrain_every: Annotated[int, Field(ge=1, le=1_000_000)] = 50
-    """Number of newly settled items after which retraining of the validator is suggested."""
+    """Retraining of the validator is suggested after this number of newly settled items."""
     include_rejected: bool = False
     """Also queue items that only screening or the validator rejected."""
     order: Order = "margin"

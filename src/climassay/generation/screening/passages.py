@@ -19,7 +19,7 @@ FUNCTION_SHARE = 0.14
 NUMBER_SHARE = 0.3
 """A passage is rejected as ``numbers`` if at least this proportion of its words and numbers are numbers."""
 PROSE_SHARE = 0.2
-"""Minimum proportion of function words in prose, which is not rejected for its numbers."""
+"""A passage with at least this proportion of function words is prose, and is not rejected for its numbers."""
 CAPITAL_SHARE = 0.5
 """A passage is rejected as ``capitals`` if at least this proportion of its letters are capitals."""
 FORMULA_SHARE = 0.6

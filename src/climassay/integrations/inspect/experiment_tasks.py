@@ -381,7 +381,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
 
     @property
     def single_request(self) -> bool:
-        """True if every sample took at most one model request, including those of scorers."""
+        """Whether every sample took at most one model request, counting the requests of scorers."""
         return all(
             sum(event.event == "model" for event in sample.events) <= 1
             for samples in self.by_id.values()

@@ -93,7 +93,7 @@ _TEXTS = ("text", "reasoning")
 
 
 class ClimassayModel(ModelAPI):
-    """Model of Inspect that calls a climassay model; if the latter is a recorded model, answers are recorded.
+    """Model of Inspect that calls a climassay model; answers of a recorded model are recorded.
 
     If a chat ends with an assistant turn, the model continues that turn. The seed of a request is Inspect's seed plus
     an offset, which depends on the epoch and on how often the sample has already made the same request.

@@ -32,7 +32,7 @@ class TokenPosition:
 
 @dataclass(frozen=True, slots=True)
 class StepReading:
-    """Results of one step."""
+    """Logits and hidden states that one step computed."""
 
     positions: tuple[TokenPosition, ...]
     """Positions of the logits. Several share a row if their sequences are equal up to that position."""

@@ -64,7 +64,7 @@ _SYSTEM_ROLE_REFUSAL = re.compile(
     r"|roles must alternate|only user and assistant roles|\brole.{0,20} not support ['\"]?system",
     re.IGNORECASE,
 )
-"""Pattern of an error about a chat template without a system role, such as those of Gemma and early Mistral models."""
+"""Pattern of an error about a chat template without a system role, such as the templates of Gemma and early Mistral."""
 _DROPPABLE = (
     SYSTEM_ROLE,
     "seed",

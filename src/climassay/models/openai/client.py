@@ -498,7 +498,7 @@ class Conversation:
         return chat_messages(request.messages)
 
     def _sampling_parameters(self, sampling: Sampling) -> dict[str, Any]:
-        """Return the sampling parameters of a request body, without those that have the default value."""
+        """Return the sampling parameters of a request body, omitting default values."""
         parameters: dict[str, Any] = {
             "temperature": sampling.temperature,
             "seed": sampling.seed,
@@ -543,7 +543,7 @@ class Conversation:
     ) -> tuple[RequestOutcome, Usage]:
         """Send a payload until it is answered, omitting parameters that the server rejects.
 
-        Return the outcome, and the usage of all attempts. ``reserves_reasoning`` tells whether to raise the token limit
+        Return the outcome, and the usage of all attempts. If ``reserves_reasoning`` is True, the token limit is raised
         if reasoning has used it up.
         """
         learner = self._learner

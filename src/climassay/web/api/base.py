@@ -130,7 +130,7 @@ def require_valid_token(request: Request, app: App) -> None:
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return an operation's error responses for OpenAPI: those of all operations and the given ones."""
+    """Return an operation's error responses for OpenAPI: the responses of all operations and the given statuses."""
     codes = sorted({400, 401, 403, 404, 413, 422, *statuses})
     return {status: {"model": ErrorData, "description": ERROR_STATUSES[status]} for status in codes}
 

@@ -47,7 +47,7 @@ _SEPARATORS = re.compile(r"[/\\]")
 MAX_FILES = 50
 """Maximum number of files in an upload."""
 ABANDONED_SECONDS = 86_400.0
-"""Age in seconds after which an upload without a job, left behind by a killed server, is deleted."""
+"""An upload without a job, left behind by a killed server, is deleted when it is older than this, in seconds."""
 _CHUNK_BYTES = 1 << 20
 SAMPLE_BYTES = 1 << 16
 """Number of bytes at the start of a file from which its type is checked."""
