@@ -4,8 +4,7 @@ A statement is a sentence of a report, with the position of its level. A sentenc
 statements with the same text, unless a model divided the sentence into parts.
 """
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -13,7 +12,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from climassay.confidence.vocabulary import Agreement, EvidenceRating, Likelihood, Tag
 from climassay.errors import InputError
 from climassay.io import read_text
-from climassay.reporting.results import write_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +92,6 @@ class Statement:
 
 
 _STATEMENT = TypeAdapter(Statement)
-
-
-def write_statements(statements: Iterable[Statement], path: Path) -> int:
-    """Write statements to a file, atomically.
-
-    Args:
-        statements: Statements to write.
-        path: File to write: a table if it ends in ``.csv`` or ``.xlsx``, which cannot be read back, otherwise JSON
-            lines.
-
-    Returns:
-        Number of statements written.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
-    rows = [asdict(statement) for statement in statements]
-    write_rows(path, rows)
-    return len(rows)
 
 
 def read_statements(path: Path) -> list[Statement]:

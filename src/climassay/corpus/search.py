@@ -53,20 +53,17 @@ Scores = dict[str, float]
 """Scores by passage id, highest first."""
 
 
-def fuse_rankings(*rankings: Iterable[str], constant: int = RRF_CONSTANT) -> Scores:
-    """Fuse rankings by reciprocal rank fusion.
-
-    Args:
-        rankings: Ids, best first.
-        constant: Number added to each rank; a larger one reduces the weight of the first ranks.
+def fuse_rankings(*rankings: Iterable[str]) -> Scores:
+    """Fuse rankings of ids, each best first, by reciprocal rank fusion.
 
     Returns:
-        Sum of 1 / (constant + rank) over the rankings, by id, highest first; ranks start at 1, ties are ordered by id.
+        Sum of 1 / (:data:`RRF_CONSTANT` + rank) over the rankings, by id, highest first. Ranks start at 1; ties are
+        ordered by id.
     """
     scores: dict[str, float] = {}
     for ranking in rankings:
         for rank, passage_id in enumerate(ranking, start=1):
-            scores[passage_id] = scores.get(passage_id, 0.0) + 1.0 / (constant + rank)
+            scores[passage_id] = scores.get(passage_id, 0.0) + 1.0 / (RRF_CONSTANT + rank)
     return _sort_scores(scores)
 
 

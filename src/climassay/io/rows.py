@@ -139,15 +139,15 @@ class ParquetTable(NamedTuple):
     rows: list[Row]
 
 
-def read_parquet(data: bytes, max_bytes: int = MAX_TABLE_BYTES) -> ParquetTable:
+def read_parquet(data: bytes) -> ParquetTable:
     """Read a Parquet file.
 
     The size of dictionary-encoded columns is computed before they are decoded, so that a file that is too large is
     rejected before it fills the memory. Sizes that the file declares are not trusted.
 
     Raises:
-        ValueError: The file is damaged, or exceeds ``max_bytes`` or :data:`MAX_CELLS`; the message does not contain the
-            file's name.
+        ValueError: The file is damaged, or exceeds :data:`MAX_TABLE_BYTES` or :data:`MAX_CELLS`; the message does not
+            contain the file's name.
     """
     import pyarrow
     import pyarrow.parquet
@@ -163,8 +163,8 @@ def read_parquet(data: bytes, max_bytes: int = MAX_TABLE_BYTES) -> ParquetTable:
         size = 0
         for batch in file.iter_batches(batch_size=_BATCH_ROWS):
             size += sum(_count_decoded_bytes(column) for column in batch.columns)
-            if size > max_bytes:
-                raise ValueError(f"it unpacks to more than the limit of {max_bytes >> 20} MB")
+            if size > MAX_TABLE_BYTES:
+                raise ValueError(f"it unpacks to more than the limit of {MAX_TABLE_BYTES >> 20} MB")
             columns = [
                 (column.dictionary_decode() if types.is_dictionary(column.type) else column).to_pylist()
                 for column in batch.columns

@@ -188,18 +188,15 @@ def fit_tie_band(log_odds: ArrayLike, outcomes: ArrayLike) -> float:
     return float((sizes[n_ties - 1] + sizes[n_ties]) / 2)
 
 
-def reweight(
-    probabilities: ArrayLike, shares: ArrayLike, mix: ArrayLike | None = None, *, balance: float = 1.0
-) -> FloatArray:
+def reweight(probabilities: ArrayLike, shares: ArrayLike, mix: ArrayLike | None = None) -> FloatArray:
     """Adjust probabilities to class proportions that differ from those of the training data (Bayes' rule).
 
-    The result is ``p * (mix / share) ** balance``, normalised.
+    The result is ``p * mix / share``, normalised.
 
     Args:
         probabilities: Probabilities of the classes by a model calibrated on the training data, shape [..., classes].
         shares: Proportions of the classes in the training data, all above 0, shape [classes].
         mix: Proportions of the classes to assume, shape [classes], which need not sum to 1. None: equal proportions.
-        balance: Strength of the adjustment, from 0 (none) to 1.
 
     Raises:
         InputError: A training proportion is not positive, or all proportions of ``mix`` are 0.
@@ -213,8 +210,7 @@ def reweight(
         or not target_shares.any()
     ):
         raise InputError("Class shares must be positive, and those of a mix at least 0.")
-    factors = (target_shares / target_shares.sum() / training_shares) ** balance
-    products = np.asarray(probabilities, dtype=np.float64) * factors
+    products = np.asarray(probabilities, dtype=np.float64) * (target_shares / target_shares.sum() / training_shares)
     return np.asarray(products / np.maximum(products.sum(axis=-1, keepdims=True), 1e-300))
 
 

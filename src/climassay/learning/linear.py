@@ -117,7 +117,6 @@ class LinearModel:
         *,
         name: str = "{}",
         link: Link = "nominal",
-        features: int | None = None,
     ) -> "LinearModel":
         """Restore a model from the arrays of :meth:`to_arrays`.
 
@@ -126,7 +125,6 @@ class LinearModel:
             classes: Number of classes.
             name: Pattern of the names, as in :meth:`to_arrays`.
             link: Nominal or ordinal.
-            features: Required number of features; None for no check.
 
         Raises:
             ValueError: An array has another shape, or the link is unknown.
@@ -134,7 +132,7 @@ class LinearModel:
         if link not in LINKS:
             raise ValueError(f"a model is {link!r}")
         n_columns, n_biases = (classes, classes) if link == "nominal" else (1, classes - 1)
-        weights = check_array("weights", arrays[name.format("weights")], (features, n_columns))
+        weights = check_array("weights", arrays[name.format("weights")], (None, n_columns))
         return cls(link, weights, check_array("bias", arrays[name.format("bias")], (n_biases,)))
 
     def probabilities(self, blocks: Sequence[Block]) -> FloatArray:

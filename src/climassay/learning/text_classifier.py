@@ -422,7 +422,6 @@ def train_text_classifier(
     training: TrainingTexts,
     *,
     specs: Sequence[ClassifierSpec] = SPECS,
-    alternatives: Sequence[tuple[ClassifierSpec, TrainingTexts]] = (),
     folds: int = FOLDS,
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -435,7 +434,6 @@ def train_text_classifier(
     Args:
         training: Labelled texts.
         specs: Classifiers to compare.
-        alternatives: Further classifiers to compare, each with the same texts but features of other models.
         folds: Number of folds.
         seed: Seed of folds and bootstrap.
         resamples: Number of bootstrap samples of the intervals.
@@ -446,13 +444,8 @@ def train_text_classifier(
     Raises:
         InputError: There are too few texts or groups, or the encoder or language model of a source is missing.
     """
-    options: Any = {"folds": folds, "seed": seed, "resamples": resamples, "on_fit": on_fit}
-    candidates = compare_classifiers(specs, training, **options)
-    candidates += [compare_classifiers([spec], texts, **options)[0] for spec, texts in alternatives]
+    candidates = compare_classifiers(specs, training, folds=folds, seed=seed, resamples=resamples, on_fit=on_fit)
     best_candidate, data_provenance = choose_best(candidates), provenance or Provenance()
-    alternative_index = candidates.index(best_candidate) - len(specs)
-    if alternative_index >= 0:
-        training = alternatives[alternative_index][1]
     models = training.models
     encoder = models.need_encoder() if needs_encoder(best_candidate.spec.sources) else None
     model = models.need_model() if needs_model(best_candidate.spec.sources) else None

@@ -186,10 +186,10 @@ class DotPlot:
         return 24 + round(6.6 * max((len(dot.label) for dot in self.dots), default=0))
 
 
-def thinned(points: Sequence[T], max_points: int = 25) -> list[T]:
-    """Return at most ``max_points`` evenly spaced points of a curve, including the first and the last."""
-    step = max(1.0, (len(points) - 1) / (max_points - 1))
-    return [points[round(index * step)] for index in range(min(len(points), max_points))]
+def thinned(points: Sequence[T]) -> list[T]:
+    """Return at most 25 evenly spaced points of a curve, including the first and the last."""
+    step = max(1.0, (len(points) - 1) / 24)
+    return [points[round(index * step)] for index in range(min(len(points), 25))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -538,24 +538,3 @@ def mcnemar_power(gain: float, loss: float, n: int, alpha: float = 0.05) -> floa
         n_discordant - k - 1, n_discordant, gain_fraction
     )
     return float(weight @ np.where(k >= 0, p_rejection, 0.0))
-
-
-def mcnemar_sample_size(gain: float, loss: float, power: float = 0.8, alpha: float = 0.05, limit: int = 100_000) -> int:
-    """Return a number of items at which :func:`mcnemar_power` reaches ``power``, by doubling and bisection.
-
-    The power of an exact test is not monotonic in n: a slightly smaller number of items may reach it too.
-
-    Raises:
-        InputError: ``gain`` equals ``loss``, or more than ``limit`` items are needed.
-    """
-    if gain == loss:
-        raise InputError("Systems that gain and lose equally often cannot be distinguished by any number of items.")
-    low, high = 0, 8
-    while mcnemar_power(gain, loss, high, alpha) < power:
-        low, high = high, 2 * high
-        if high > limit:
-            raise InputError(f"More than {limit} items would be needed.")
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if mcnemar_power(gain, loss, middle, alpha) >= power else (middle, high)
-    return high

@@ -6,7 +6,7 @@ numbers. Otherwise the sentence is counted as undivided, and each of its levels 
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling, object_schema
@@ -27,12 +27,9 @@ class SentenceDivider:
     Args:
         model: Model that answers under a JSON schema; use a recorded one to store its answers.
         prompt: Template with ``sentence`` and ``levels``; the built-in ``divide`` by default.
-        on_progress: Callback that is called with 1 for each sentence answered.
     """
 
-    def __init__(
-        self, model: Generator, prompt: Prompt | None = None, on_progress: Callable[[int], None] | None = None
-    ) -> None:
+    def __init__(self, model: Generator, prompt: Prompt | None = None) -> None:
         self.name = model.name
         self.sentences = 0
         """Number of requests."""
@@ -44,7 +41,6 @@ class SentenceDivider:
         """Error message of the latest unreadable answer."""
         self._model = model
         self._prompt = prompt or load_prompt("divide")
-        self._on_progress = on_progress
 
     @property
     def summary(self) -> str:
@@ -82,9 +78,7 @@ class SentenceDivider:
                     assistant_prefix=rendered_prompt.assistant_prefix,
                 )
             )
-        report = self._on_progress
-        on_result = None if report is None else (lambda _index, _answer: report(1))
-        answers = self._model.generate(requests, on_result=on_result) if requests else []
+        answers = self._model.generate(requests) if requests else []
         self.sentences += len(requests)
         return [
             self._valid_parts(answer, sentence, len(levels))

@@ -170,13 +170,8 @@ class LintFinding:
     suggestion: str = ""
 
 
-def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Manuscript:
-    """Create a draft from a text.
-
-    Args:
-        text: Markdown, plain text or HTML.
-        kind: ``markdown``, ``text`` or ``html``.
-        name: Name of the text in findings.
+def draft_of(text: str, kind: str = "markdown") -> Manuscript:
+    """Create a draft from a text of the kind ``markdown``, ``text`` or ``html``.
 
     Raises:
         InputError: The kind is unknown, or the text cannot be read.
@@ -186,10 +181,10 @@ def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Manuscrip
     if kind not in ("markdown", "text", "html"):
         raise InputError(f"The kind of a text is markdown, text or html, not {kind!r}.")
     try:
-        document = READERS[kind].read(text.encode("utf-8", "replace"), name, ReadOptions())
+        document = READERS[kind].read(text.encode("utf-8", "replace"), "text", ReadOptions())
     except DocumentError:
-        return Manuscript(name, ())  # without a word
-    return Manuscript(name, document.blocks)  # type: ignore[union-attr]
+        return Manuscript("text", ())  # without a word
+    return Manuscript("text", document.blocks)  # type: ignore[union-attr]
 
 
 def read_draft(path: Path) -> Manuscript:

@@ -79,9 +79,7 @@ def read_sandboxed(
     return ReadResult(source, (), (Skipped(source, reason),))
 
 
-def draw_sandboxed(
-    path: Path, page: int, *, max_memory: int = MAX_MEMORY, timeout: float = DRAW_TIMEOUT
-) -> "DrawnPage":
+def draw_sandboxed(path: Path, page: int, *, max_memory: int = MAX_MEMORY) -> "DrawnPage":
     """Render a page of a PDF file in a separate process; see :func:`climassay.corpus.readers.pdf.draw_page`.
 
     Raises:
@@ -89,7 +87,7 @@ def draw_sandboxed(
     """
     from climassay.corpus.readers.pdf import DrawnPage
 
-    with _start_reader({"path": str(path), "page": page, "memory": max_memory}, timeout) as lines:
+    with _start_reader({"path": str(path), "page": page, "memory": max_memory}, DRAW_TIMEOUT) as lines:
         for line in lines:
             message = json.loads(line)
             if "error_message" in message:

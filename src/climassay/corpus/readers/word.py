@@ -285,8 +285,8 @@ def _new_element(tag: str, children: Iterable[ET.Element] = (), **attributes: st
     return element
 
 
-def _new_text_run(text: str, vertical: str | None = None) -> ET.Element:
-    run = _new_element("r", [_new_element("rPr", [_new_element("vertAlign", val=vertical)])] if vertical else [])
+def _new_text_run(text: str) -> ET.Element:
+    run = _new_element("r", [])
     ET.SubElement(run, f"{_WORD}t").text = text
     return run
 
