@@ -38,7 +38,7 @@ MIN_ITEMS_FOR_PROGRESS = 50
 
 
 class Session:
-    """Session in a workspace, which holds the records, models, collections and encoders that were opened.
+    """Workspace in use, with the records, models, collections and encoders opened so far.
 
     Args:
         workspace: Workspace of the collections and records, or its folder, which is created at first use; None for the

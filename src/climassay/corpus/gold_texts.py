@@ -96,7 +96,7 @@ def locate_gold_texts(golds: Sequence[GoldText], texts: Iterable[Sequence[str]])
 def find_relevant_passages(
     golds: Sequence[GoldText], relevances: Sequence[float], passages: Iterable[Passage]
 ) -> list[dict[str, float]]:
-    """Return, for each gold text, the relevance grades of its relevant passages by passage id.
+    """Return the relevance grades of each gold text's relevant passages, by passage id.
 
     A passage is relevant if it shares with the gold text, in order, at least :data:`MIN_SHARED_SHARE` of the words of
     the shorter of the two. Thus both halves of a gold text that is split over two passages are relevant, and so is a

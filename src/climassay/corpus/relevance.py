@@ -76,9 +76,9 @@ class RelevanceRule:
 RELEVANCE: Mapping[str, RelevanceRule] = MappingProxyType({"local:minilm": RelevanceRule(0.40, 0.50)})
 """Relevance rules by encoder name.
 
-Long queries (``benchmarks/relevance.py``): for 118 of the primer's 120 questions, the best passage of the relevant book
-reaches a cosine of 0.40. For 60 questions on cooking, sport, history and similar subjects, no passage of these books
-reaches it; for 56 of them, none of 12,500 passages of AR6, abstracts and books does. Questions about other parts of
+Long queries (``benchmarks/relevance.py``): 118 of the primer's 120 questions reach a cosine of 0.40 with a passage of
+the relevant book. Of 60 questions on cooking, sport, history and similar subjects, none reaches it with a passage of
+these books, and 4 reach it with one of 12,500 passages of AR6, abstracts and books. Questions about other parts of
 climate science are not rejected reliably: 6 in 10 reach 0.40 in a book that does not answer them. Short queries: see
 ``benchmarks/long/short_queries.py`` and docs/results/retrieval.md.
 """

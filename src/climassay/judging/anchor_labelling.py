@@ -71,8 +71,7 @@ class _Search:
     low: int
     high: int
     takes_last: bool
-    """Whether a search that ends between two labels returns the label that was compared last, instead of the nearer
-    one."""
+    """Whether a search that ends between two labels returns the label compared last instead of the nearer label."""
     steps: dict[int, Step] = field(default_factory=dict)
     label: int | None = None
 

@@ -420,9 +420,9 @@ def open_weights(model: object, purpose: str) -> OpenWeights:
 
 
 def layer_choices(model: object, layers: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    """Return ``layers`` or, if it is empty, four single layers of the model's upper half, including the last.
+    """Return ``layers`` or, if ``layers`` is empty, four single layers of the model's upper half, including the last.
 
-    results/results/judging.md), so that cross-validation chooses among the sets.
+    Cross-validation chooses among them, since the best layer differs between qualities (docs/results/judging.md).
     """
     if layers or not isinstance(model, OpenWeights):
         return tuple(map(tuple, layers)) or ((-1,),)

@@ -238,7 +238,7 @@ def find_threshold(
     min_kept: int = MIN_KEPT,
     surely: bool = False,
 ) -> Threshold:
-    """Return the lowest threshold that reaches a precision, and that therefore keeps the most items.
+    """Return the lowest threshold that reaches a precision; it keeps the most items.
 
     Args:
         precision: Requested proportion of positive items among the kept ones, in (0, 1].

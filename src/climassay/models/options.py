@@ -82,7 +82,7 @@ class ModelOptions(ModelAccess):
     """Send every request again instead of using stored answers."""
 
     def with_defaults(self, defaults: "ModelOptions") -> Self:
-        """Return a copy in which options that are None have the values of ``defaults``."""
+        """Return a copy with values from ``defaults`` for options that are None."""
         unset_options = [field.name for field in fields(ModelOptions) if getattr(self, field.name) is None]
         return replace(self, **{name: getattr(defaults, name) for name in unset_options})
 

@@ -72,8 +72,8 @@ class ModelProvider:
     name: str
     """Name before the colon."""
     load: Load
-    """Function that loads a model by the part of its name after the colon; it is called with the options that it
-    accepts."""
+    """Function that loads a model; its arguments are the model's name after the colon and the options that it supports.
+    Function that loads a model; its arguments are the model's name after the colon and the options that it supports."""
     served: bool = True
     """Whether the provider's models run on a server. Such models have prices, no accessible weights, and perhaps no
     log-probabilities."""
@@ -201,7 +201,7 @@ def is_served(model: str) -> bool:
 
 
 def model_price(model: str, options: ModelAccess, folder: Path | None) -> "Price | None":
-    """Return the price that the options state or, if they state none, the price that :func:`find_price` finds.
+    """Return the price in the options or, if there is none, the price from :func:`find_price`.
 
     Raises:
         InputError: The options have only one of the two prices, or the file cannot be read.

@@ -30,7 +30,7 @@ class Run:
     seconds without a heartbeat.
 
     Attributes:
-        id: ``r`` and eight hexadecimal digits; cannot be confused with the key of a request, which has no ``r``.
+        id: ``r`` and eight hexadecimal digits, unlike the key of any request.
         in_flight: Marks on the requests that the run has in flight.
     """
 

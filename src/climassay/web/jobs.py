@@ -282,8 +282,8 @@ class Jobs:
     def _run_heartbeat(self) -> None:
         """Until the server shuts down, update the ``seen_at`` of its jobs and queue abandoned jobs again.
 
-        Abandoned jobs are those of servers that no longer update ``seen_at``, and jobs of this server whose thread lost
-        the connection to the database.
+        A job is abandoned if its server no longer updates ``seen_at``, or if its thread in this server lost the
+        connection to the database.
         """
         while not self._stopping.is_set():
             try:

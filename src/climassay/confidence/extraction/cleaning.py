@@ -92,7 +92,7 @@ def clutter_spans(text: str) -> tuple[Span, ...]:
 
 
 def bracketed_spans(text: str) -> tuple[Span, ...]:
-    """Return the spans of brackets that contain only references and section numbers, inside which no sentence ends."""
+    """Return the spans of brackets that contain only references and section numbers; no sentence ends in them."""
     links = [match.span() for match in _LINKS.finditer(text)]
     return merge_spans([*links, *(span for span in _reference_spans(text) if text[span[0]] in "([{")])
 

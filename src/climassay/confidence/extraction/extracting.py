@@ -150,7 +150,7 @@ def documents_of_collection(collection: "Collection") -> Iterator[Document]:
     """Yield the documents of a collection, rebuilt from their passages, ordered by title.
 
     Text that neighbouring passages share is included once. Pages and sections are less precise than in the original
-    file, because a passage stores only its first page and the headings that all its paragraphs share.
+    file: a passage has only its first page, and only the headings shared by all its paragraphs.
     """
     for stored_document in collection.documents():
         passages = collection.document_passages(stored_document.id)

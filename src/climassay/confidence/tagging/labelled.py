@@ -43,8 +43,8 @@ _SHINGLE = 4
 _MIN_SHARED_SHINGLES = 0.6
 """A statement counts as a sentence of a report if at least this proportion of its shingles occur in the sentence.
 
-Copies of a sentence that differ in footnote numbers, spaces in formulas and hyphens at line ends share more; different
-sentences on one subject share less.
+Two copies of a sentence that differ in footnote numbers, spaces in formulas and hyphens at line ends have a higher
+proportion in common; two sentences on one subject have a lower one.
 """
 _CONTEXT = 5
 """Number of context sentences on each side, as in Maiya (2024)."""

@@ -62,8 +62,8 @@ class AnnotatorStatistics:
     median_seconds: float | None
     """Median time per label in seconds, over the labels whose time is known; None if there are none."""
     agreement: Estimate | None
-    """Proportion of labels that were confirmed, among the annotator's labels that another person adjudicated; None if
-    there are no such labels."""
+    """Proportion of the annotator's labels that an adjudication by another person confirmed, among those with such an
+    adjudication; None if there are none."""
     skips: int
     edits: int
     """Number of labels that change the wording or the masked term."""

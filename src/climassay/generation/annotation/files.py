@@ -141,8 +141,8 @@ def read_annotations(path: Path) -> AnnotationFile:
 def write_table(path: Path, items: Iterable[AnnotationItem]) -> int:
     """Write current labels as comma-separated values, one label per row. An item without labels also gets a row.
 
-    A cell that a spreadsheet would take for a formula gets a leading apostrophe, which :func:`read_table` removes.
-    A path that ends in ``.xlsx`` gets a workbook, which cannot be imported.
+    If a spreadsheet would evaluate a cell as a formula, the cell gets a leading apostrophe, which :func:`read_table`
+    removes. If the path ends in ``.xlsx``, a workbook is written, which cannot be imported.
 
     Returns:
         Number of labels written.

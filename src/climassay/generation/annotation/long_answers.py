@@ -191,7 +191,7 @@ def get_rubric(label: Label, item: AnnotationItem) -> tuple[Criterion, ...]:
 def finished_rubrics(items: Iterable[AnnotationItem]) -> list[Question]:
     """Return the questions whose rubrics are settled, in the order of their ids.
 
-    The rubric is that of the last adjudication, or else the one on which all annotators agree.
+    The rubric comes from the last adjudication or, if there is none, from the annotators, who all agree on it.
     """
     results = []
     for item in items:

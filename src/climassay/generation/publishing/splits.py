@@ -85,8 +85,8 @@ def split_placements(items: Sequence[Placement], plan: SplitPlan) -> list[Split]
     main passages of one document. Within this constraint, each stratum (kind, level and book) is divided as planned.
 
     If the plan has proportions, questions are assigned in order, and each new group goes to the split in which its
-    stratum is most under-represented. Questions that are added later do not change earlier assignments, with one
-    exception: if a new passage joins two groups, the later group moves to the split of the earlier one.
+    stratum is most under-represented. Later questions do not change earlier assignments, except that a new passage may
+    join two groups: the later group then moves to the split of the earlier one.
 
     If the plan has numbers, the largest groups are assigned first, so added questions may change every assignment.
 

@@ -167,8 +167,8 @@ LENGTH_DIFFERENCE = 20
 """Length is a clue only if the correct option's length differs from every distractor's by at least this many
 characters."""
 MIN_SHARED_WORDS = 2
-"""Words that only the correct option shares with the question are a clue if there are at least this many content words,
-and they are at least half of the option's."""
+"""The correct option is given away if it shares at least this many content words with the question that no other option
+shares, and these are at least half of its content words."""
 _ARTICLE = re.compile(r"\b(an?)\s*(?:_{2,}|\.{3}|…|:)?\s*[?:]?\s*$", re.IGNORECASE)
 _INITIAL_VOWEL = re.compile(
     r"^\W*(?:(?!u[bcfhjknqrstv][aeiou]|uni|eu|one\b|once\b|UV|US\b)[aeiouAEIOU8]|hour|honest|heir|11\b|18\b)"

@@ -16,7 +16,8 @@ from climassay.questions import KINDS
 MIN_SUPPORT, MIN_SUPPORT_OF_CHOICES = 0.4, 0.25
 """Minimum proportion of a claim's content words that must occur in the passages, in general and for multiple choice.
 
-The claim is a statement, or a question with its correct answer. results/results/screening.md.
+The claim is a statement, or a question with its correct answer. Supported questions paraphrase their passages, but use
+the same terms; see docs/results/screening.md.
 """
 MIN_CONTENT_WORDS = 3
 """Minimum number of content words of a claim to which :data:`MIN_SUPPORT` applies."""
@@ -117,8 +118,8 @@ def check_topic(drafts: Sequence[Draft], encoder: Encoder) -> list[Decision | No
 def check_entailment(drafts: Sequence[Draft], scorer: Entailment) -> list[Decision | None]:
     """Return for each draft a rejection if it is ``not entailed`` by its passages, else None.
 
-    Scorers of three classes reject a draft whose claim contradicts the passages; scorers of two classes reject one
-    whose claim is not entailed. If the scorer gives no probability, the decision leaves the draft undecided.
+    A scorer of three classes rejects drafts whose claims contradict the passages, a scorer of two classes drafts whose
+    claims are not entailed. If the scorer gives no probability, the decision leaves the draft undecided.
     """
     claims = {index: claim for index, draft in enumerate(drafts) if (claim := draft.type.claim(draft.content))}
     results: list[Decision | None] = [None] * len(drafts)

@@ -45,8 +45,7 @@ class StateRequest:
     """Hidden states to read in a forward pass."""
 
     positions: Sequence[int]
-    """Indices of the tokens whose hidden states are returned; they may differ from the tokens whose logits are
-    returned."""
+    """Indices of the tokens whose hidden states are returned; independent of the indices for logits."""
     layers: Sequence[int]
     """Layer numbers as in transformers: 0 for the embeddings, -1 for the output after the final norm."""
 

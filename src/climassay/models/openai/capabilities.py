@@ -284,7 +284,7 @@ class CapabilityLearner:
         return n_available if 0 < n_available < limit else None
 
     def note_answer(self, payload: Mapping[str, Any], reply: Reply, omitted_parameters: Collection[str]) -> None:
-        """Learn from an answer which parameters are accepted, which must be omitted, and whether the model reasons."""
+        """Update the accepted and the omitted parameters, and whether the model reasons, from an answer."""
         capabilities = self.capabilities
         changes: dict[str, Any] = {}
         for name in payload:
