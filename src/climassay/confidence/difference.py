@@ -19,7 +19,7 @@ from climassay.confidence.statement import Statement
 Status = Literal["level changed", "removed", "added", "reworded", "unchanged"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 MIN_SIMILARITY = 0.6
-"""Minimum Dice coefficient of the words of two sentences for them to be matched."""
+"""Two sentences are matched only if the Dice coefficient of their sets of words is at least this."""
 
 
 @dataclass(frozen=True, slots=True)

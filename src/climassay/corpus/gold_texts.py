@@ -16,9 +16,10 @@ from climassay.errors import InputError
 from climassay.io import find_column, format_names, parse_rows, read_bytes, require_column
 
 MIN_GOLD_SHARE = 0.8
-"""Default minimum fraction of a gold text's words that a hit must contain, in order, to match the gold text."""
+"""Default minimum fraction of a gold text's words that a hit must contain, in order, to match it."""
 MIN_SHARED_SHARE = 0.5
-"""Default minimum fraction of shared words of a relevant passage, relative to the shorter of passage and gold text."""
+"""A passage is relevant if it shares at least this fraction of words with the gold text, relative to the shorter of the
+two."""
 LOCATION_RUN = 8
 """Length, in words, of the excerpts by which a gold text is located in a collection."""
 MIN_RUN = 3

@@ -39,7 +39,7 @@ _OTHER_SCRIPT_SHARE = 0.3
 """Minimum fraction of non-Latin letters in a text of another script; texts with Greek symbols in formulae have a lower
 fraction."""
 _MIN_LETTERS = 10
-"""Minimum number of letters for the script of a text to be determined."""
+"""The script of a text is determined only if the text has at least this number of letters."""
 _WORD = re.compile(r"[^\W\d_]+")
 _NOT_LATIN = re.compile(r"[^A-Za-z\u00aa-\u024f\u1e00-\u1eff]")
 

@@ -460,15 +460,14 @@ def fit_pointwise(
     seed: int = 0,
     max_iter: int = 1000,
 ) -> ProbeFit:
-    """Fit a Bradley-Terry probe on one activation per item: logistic on the difference of two items' states.
+    """Fit a Bradley-Terry probe: logistic regression on the difference of two items' activations.
 
     Every pair has the same weight, so that groups with more pairs have more influence. Arguments and errors are as in
     :func:`fit_contrast`, with these differences:
 
-    * ``states`` has the shape [items, features];
-    * ``pairs`` are unordered pairs within groups, shape [pairs, 2]; ties affect the tie band only;
-    * ``labels`` are NaN for items in no pair;
-    * the slope of ``lengths`` is fitted on differences within pairs.
+    * ``states`` has the shape [items, features]; * ``pairs`` are unordered pairs within groups, shape [pairs, 2]; ties
+    affect the tie band only; * ``labels`` are NaN for items in no pair; * the slope of ``lengths`` is fitted on
+    differences within pairs.
     """
     values = np.asarray(labels, dtype=np.float64)
     outcomes = _validate_outcomes(pairs, values, groups)

@@ -35,7 +35,7 @@ FINGERPRINT_SCHEME = 1
 """Version of the list of parts that enter a local model's fingerprint."""
 
 _SETTLED_SECONDS = 0.05
-"""Minimum age, in seconds, of a file's last change for the digest of the file to be cached."""
+"""A file's digest is cached only if the file was last changed at least this number of seconds before."""
 _WEIGHTS = ("*.safetensors",)
 _SETTINGS = ("config.json", "generation_config.json", "*.safetensors.index.json")
 _TOKENIZER = (

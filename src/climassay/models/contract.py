@@ -227,7 +227,7 @@ class Work:
 
 
 MIN_OPTION_MASS = 0.5
-"""Minimum total probability of the options for their probabilities to be used."""
+"""The probabilities of the options are used only if their total is at least this."""
 CHARACTERS_PER_TOKEN = 3.5
 """Characters per token assumed for models that do not count tokens. English text has 4 to 5; the lower value makes it
 unlikely that a prompt exceeds the context window."""

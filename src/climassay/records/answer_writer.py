@@ -28,8 +28,8 @@ HEARTBEAT_SECONDS = 2.0
 LEASE_SECONDS = 6.0
 """A run's requests no longer count as in flight after this number of seconds without a heartbeat."""
 RECENT_SECONDS = 60.0
-"""Maximum age, in seconds, of a run's last heartbeat for the run to count as recently active. Another run may have
-received answers from such a run."""
+"""A run is recently active if its last heartbeat is at most this number of seconds old. Such a run may have stored new
+answers."""
 MARKS_LOCK = 0x636C6D72
 """Number of the PostgreSQL lock for marking requests. SQLite needs no lock, since it allows only one writer."""
 BATCH_SECONDS = 0.02

@@ -22,7 +22,7 @@ STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 """Function words, which are never highlighted; the full-text index of a collection ignores most of them, too."""
 
 MAX_JOINED_GAP = 1
-"""Maximum number of spaces or hyphens between two matching words for them to be marked as one piece."""
+"""Two matching words are highlighted as one piece if at most this number of spaces or hyphens is between them."""
 
 Piece = tuple[str, bool]
 """Part of a text, and whether it is highlighted."""

@@ -135,7 +135,7 @@ def _digest(parts: Iterable[object]) -> str:
 
 ValidateOn = Literal["held-out", "source"]
 MIN_SHARED_FRACTION = 0.2
-"""Minimum fraction of shared paragraphs in the smaller of two documents for both to count as the same document."""
+"""Two documents count as the same if at least this fraction of the smaller one's text is in shared paragraphs."""
 _MIN_CHARACTERS = 80
 """Minimum length, in characters, of the paragraphs that are compared. Shorter paragraphs may be equal by chance."""
 

@@ -22,7 +22,7 @@ UPLOAD_PATH_PATTERN = re.compile(
 )
 """Pattern of the paths to which signed-in users may send large bodies."""
 GRACE_SECONDS = 20.0
-"""Time allowed for a request body to arrive, in seconds, plus one second per :data:`MIN_BYTES_PER_SECOND` bytes."""
+"""Time allowed for a request body to arrive, in seconds. One second per :data:`MIN_BYTES_PER_SECOND` bytes is added."""
 MIN_BYTES_PER_SECOND = 1000
 """Minimum average rate, in bytes per second, at which a request body must arrive after :data:`GRACE_SECONDS`."""
 SECURITY_HEADERS = {

@@ -493,7 +493,7 @@ def _parse_name(text: str) -> str:
 
 SKETCH_SIZE = 200
 MIN_OVERLAP = 0.5
-"""Minimum Dice coefficient of two topics' statements for the topics to count as the same."""
+"""Two topics count as the same if the Dice coefficient of their statements is at least this."""
 _FILE_HEADER = """\
 # Names of topics. Change a name between the quotes: the next run keeps it for the topic that has most of the same
 # statements. The program recognises topics by the tables from [proposed] on; do not change them.

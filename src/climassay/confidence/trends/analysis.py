@@ -39,7 +39,7 @@ from climassay.statistics import Estimate, proportion
 
 FloatArray = NDArray[np.float64]
 MIN_UNTAGGED = 20
-"""Minimum number of untagged statements of a topic in a column for their score to be estimated."""
+"""The score of a topic's untagged statements in a column is estimated only if there are at least this many."""
 N_SAMPLES = 300
 """Number of bootstrap samples of each estimate; small because each sample requires an iterative fit."""
 
@@ -225,12 +225,12 @@ TagUse = Literal["tags", "hardly", "unknown"]
 """Extent to which a document uses levels of confidence. ``tags``: sentences have levels. ``hardly``: almost no sentence
 has one. ``unknown``: the data has tagged statements only, or too few sentences."""
 MIN_TAGGED_SHARE = 0.01
-"""Minimum proportion of tagged sentences for a document to count as using levels of confidence.
+"""A document counts as using levels of confidence if at least this proportion of its sentences is tagged.
 
 The median of AR6's chapters and summaries is 12%, and six chapters of its WG3 have less than 1%.
 """
 _MIN_SENTENCES = 50
-"""Minimum number of sentences for a document's use of levels to be judged."""
+"""A document's use of levels is judged only if the document has at least this number of sentences."""
 UNTAGGED_REPORTS: Mapping[tuple[str, str], str] = {
     ("AR3", "WG1"): "stated likelihood instead of confidence",
     ("AR3", "WG3"): "did not use calibrated language",

@@ -50,8 +50,8 @@ _SIGNS = "+-−–‐"
 _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|-medi|cmbx|sfbx|\bbd\b", re.IGNORECASE)
 _FAMILY = re.compile(r"(?:[A-Z]{6}\+)?([A-Za-z]+)")
 MIN_TURNED_CHARACTERS = 400
-"""Minimum number of characters for text in another writing direction to be read; shorter texts are labels, such as the
-title of an axis."""
+"""Text in another writing direction is read if it has at least this number of characters; shorter texts are labels,
+such as the title of an axis."""
 _LEADING_NUMBER = re.compile(r"\d{1,4}(?!\d)")
 _TRAILING_NUMBER = re.compile(r"(?<!\d)\d{1,4}$")
 _SPACE = re.compile(r"\s+")

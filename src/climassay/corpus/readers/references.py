@@ -68,7 +68,7 @@ MAX_CITATIONS = 2
 """Maximum number of bracketed citations in an entry; a paragraph with more is running text."""
 MIN_PROSE_WORDS = 8
 LOWER_CASE_SHARE = 0.6
-"""Minimum fraction of lower-case words for a paragraph below the heading to be running text."""
+"""A paragraph below the heading is running text if at least this fraction of its words is in lower case."""
 MAX_GAP = 2
 _TITLE = re.compile(r"[^\W\d_a-z][^\d.,;:]{2,60}")
 """Pattern of a short line without digits or punctuation, which may be the title of the section after the references."""

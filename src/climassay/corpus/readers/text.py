@@ -26,7 +26,7 @@ MIN_BROKEN_LENGTH = 25
 """A longer line, in characters, that does not end in a full stop counts as part of a split sentence; a shorter one may
 be a heading."""
 MIN_PAGES = 3
-"""Minimum number of pages for form feeds to count as page breaks."""
+"""Form feeds separate pages if there are at least this many; a running line recurs on at least this many pages."""
 MAX_WRAPPED_LINE = 130
 """Maximum length of a wrapped line, in characters; longer lines are separate paragraphs."""
 # A number or a list mark alone is what is left of a table or a page; leaders are those of a table of contents.

@@ -17,7 +17,7 @@ Stratum = tuple[str, str, str]
 SPLITS: tuple[Split, ...] = get_args(Split)
 SHARES = (0.8, 0.1, 0.1)
 _MIN_OVERLAP_WORDS = 8
-"""Number of consecutive words that passages of one document must share to count as overlapping."""
+"""Passages of one document overlap if they share at least this number of consecutive words."""
 
 
 @dataclass(frozen=True, slots=True)

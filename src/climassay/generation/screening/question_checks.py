@@ -11,9 +11,9 @@ from climassay.generation.screening.check import CHECKS, QUESTION_KINDS, Check, 
 from climassay.questions import KINDS, kinds_where
 
 MIN_COPIED_WORDS = 8
-"""Minimum number of consecutive words that a question shares with a passage to count as copied."""
+"""A question is copied if it shares at least this number of consecutive words with a passage."""
 MIN_COPIED_SHARE = 0.9
-"""Minimum proportion of these consecutive words among all words of the question."""
+"""A question is copied only if at least this proportion of its words is in the shared sequence."""
 _GAP = re.compile(r"(?:_{2,}|\.{3}|…|:|<MASK>)")
 _TASK = re.compile(
     r"(?:^|[.;:]\s+|,\s+(?:and\s+)?)(?:briefly\s+|then\s+)?(?:account\s+for|analy[sz]e|argue|assess|calculate|characteri[sz]e"
@@ -75,7 +75,7 @@ LANGUAGE_LEAD = 2
 """A language is recognised only if a text has at least this many more function words of it than of the required
 language."""
 LANGUAGE_SHARE = 0.15
-"""Minimum proportion of a language's function words in a text for this language to be recognised."""
+"""A language is recognised only if at least this proportion of a text's words are function words of the language."""
 _ET_AL = re.compile(r"\bet al\b")
 
 

@@ -39,7 +39,7 @@ DEFAULT_MAX_TOKENS = 256
 _ROWS_ON_CPU = 32
 _ROWS_ON_GPU = 128
 _MIN_SHARED_PREFIX = 64
-"""Minimum number of tokens of a common prefix for prompts to be scheduled together rather than by length."""
+"""Prompts are scheduled together, rather than by length, if their common prefix has at least this number of tokens."""
 _MAX_RESERVED = 128
 """Maximum number of answer tokens for which memory is reserved when a prompt is added."""
 _MIN_SAVING = 256

@@ -27,8 +27,7 @@ from climassay.web.app_state import AppState, ResultCache
 from climassay.web.failures import Missing
 
 MANY_ROWS = 4000
-"""Maximum number of stored result rows of a run for its page content to be cached in memory only, not in the records.
-"""
+"""The page content of a run with more stored result rows than this is cached in the records, not only in memory."""
 MAX_LOADED_RUNS = 4
 """Maximum number of runs cached in memory; an experiment of 24,000 answers takes about 80 MB."""
 MAX_PLAIN_ROWS = 500
