@@ -56,7 +56,7 @@ def _compute_dcg(gains: Sequence[float]) -> float:
 
 DEFAULT_KS = (1, 3, 5, 10)
 _QUESTIONS_PER_SEARCH = 256
-"""Number of questions per search call, which limits the number of hits in memory."""
+"""Number of questions per search call; it limits the number of hits in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class RetrievalReport(Result):
     within_group: bool
     """Whether each question was searched only in the report that its group names."""
     n_omitted_rows: int
-    """Number of rows without a relevant passage, which were omitted."""
+    """Number of rows that were omitted because they have no relevant passage."""
     not_in_collection: tuple[str, ...]
     """Ids of question-passage pairs whose gold passage is not in the collection; they count as not found."""
     depth: int

@@ -21,7 +21,7 @@ class BenchmarkedJudges(Result):
     tasks: "tuple[judging.JudgeTask, ...]"
     file: str
     evidence: "judging.TrainedProbe | None" = None
-    """Probe of the first fold, whose contrast differences the report plots."""
+    """Probe of the first fold; the report plots its contrast differences."""
 
     def tables(self) -> "Sequence[Table]":
         """Return the tables of accuracies, correlations and costs."""

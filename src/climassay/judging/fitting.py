@@ -63,7 +63,7 @@ class RegularisationPath(NamedTuple):
     """Mean log-loss in nats, before the scale is fitted."""
     accuracies: tuple[float, ...]
     chosen: float
-    """Value of C with the lowest loss, which the final fit uses."""
+    """Value of C with the lowest loss; the final fit uses it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

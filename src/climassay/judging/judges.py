@@ -594,7 +594,7 @@ def correctness(test: JudgedPairs) -> FloatArray:
 
 
 def pair_calibration(test: JudgedPairs) -> Calibration | None:
-    """Return the calibration on differing pairs, or None if there are none.
+    """Return the calibration on pairs with different labels, or None if there are none.
 
     Each pair counts in both orders, so that the base rate is 0.5 and the curve symmetric.
     """

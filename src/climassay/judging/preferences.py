@@ -266,7 +266,7 @@ class Quality:
     """Name of the quality, a noun such as ``relevance``."""
     adjective: str
     definition: str
-    """Definition in one or two sentences, which the contrast prompts of PPairS omit."""
+    """Definition in one or two sentences; the contrast prompts of PPairS omit it."""
     scale: tuple[str, ...] = _FIVE_POINT_SCALE
     """Possible answers of direct scoring, low to high."""
     noun: str = "summary"

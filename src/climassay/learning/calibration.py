@@ -19,7 +19,7 @@ IntArray = NDArray[np.int64]
 CalibrationMethod = Literal["platt", "isotonic"]
 
 ENOUGH_FOR_ISOTONIC = 200
-"""Minimum number of labels of the rarer class for isotonic regression, which would overfit fewer labels."""
+"""Minimum number of labels of the rarer class for isotonic regression, which overfits smaller samples."""
 MIN_KEPT = 20
 """Minimum number of labelled items that a threshold must keep."""
 _SCALE_LIMITS = (1e-3, 1e3)

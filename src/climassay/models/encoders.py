@@ -43,7 +43,7 @@ from climassay.workspace import cache_folder
 WINDOW_TOKENS = 256
 """Maximum number of tokens per window, including two special tokens; the limit that the model's authors recommend."""
 _TEXT_BLOCK = 1024
-"""Number of texts tokenised together, which bounds the tokens in memory."""
+"""Number of texts tokenised together; it bounds the memory for tokens."""
 
 Precision = Literal["int8", "float32"]
 

@@ -391,7 +391,7 @@ class HeatMap:
     note: str = ""
 
     def shade(self, row: int, column: int) -> int:
-        """Return the count of a cell as a percentage of its row's total, which determines the cell's colour."""
+        """Return the count of a cell as a percentage of its row's total; it determines the cell's colour."""
         return round(100 * self.counts[row][column] / (sum(self.counts[row]) or 1))
 
     def is_agreement(self, row: int, column: int) -> bool:

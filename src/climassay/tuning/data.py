@@ -25,7 +25,7 @@ class ChatExample:
     messages: tuple[Message, ...]
     """Turns before the answer, as in an evaluation. The model's chat template formats them."""
     assistant_prefix: str
-    """Beginning of the assistant's turn, whose tokens do not count in the loss."""
+    """Beginning of the assistant's turn; its tokens do not count in the loss."""
     answer: str
     """Continuation of the assistant's turn, starting with a space if the prefix ends without one."""
 

@@ -167,7 +167,7 @@ class TuningResult(Result):
     evaluations: tuple[ValidationLoss, ...]
     """Validation losses. The first is the loss of the model before training."""
     best_step: int
-    """Number of completed steps at the lowest validation loss, whose adapter was saved."""
+    """Number of completed steps when the validation loss was lowest; the adapter of that step was saved."""
     stopped_early: bool
     seconds: float
     """Seconds spent on training and evaluation; pauses between interruption and resumption do not count."""

@@ -150,7 +150,7 @@ def set_private_cookie(response: Response, app: AppState, name: str, value: str)
 
 @cache
 def asset_address(name: str) -> str:
-    """Return the address of a file below ``static``, which contains a hash of the file's content."""
+    """Return the address of a file below ``static``; the address contains a hash of the file's content."""
     content = files("climassay.web").joinpath("static", *name.split("/")).read_bytes()
     return f"/static/{name}?v={hashlib.sha256(content).hexdigest()[:12]}"
 

@@ -352,7 +352,7 @@ def _find_definition_words(acronym: str, preceding_text: str) -> str | None:
 
 
 def _uncapitalise(words: str) -> str:
-    """Return the words with a lower-case first word if it is capitalised only as the start of a sentence."""
+    """Return the words, with the first in lower case if it is capitalised only as the start of a sentence."""
     first_word, *other_words = words.split(" ", 1)
     is_sentence_start = (
         first_word[:1].isupper() and first_word[1:].islower() and other_words and other_words[0].islower()

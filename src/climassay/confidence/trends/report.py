@@ -36,7 +36,7 @@ and a note states this."""
 _SIGNIFICANCE_LEVEL = 0.05
 _SIGNIFICANCE = ("clear after Holm's correction", "not clear")
 _MAX_COLUMNS = 5
-"""Maximum number of columns in a figure, which is the number of colours."""
+"""Maximum number of columns in a figure, equal to the number of colours."""
 _TAG_POSITIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 

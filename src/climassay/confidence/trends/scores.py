@@ -288,7 +288,7 @@ def _compute_differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
 
 N_PERMUTATIONS = 9_999
 _PERMUTATION_STREAM = 5_077
-"""Key of the random stream for permutations, which makes them independent of other draws with the same seed."""
+"""Key of the random stream for permutations; it makes them independent of other draws with the same seed."""
 _N_FIRST_PERMUTATIONS = 999
 """Number of first permutations; if the p-value then exceeds :data:`_MAX_FIRST_P`, the test stops."""
 _MAX_FIRST_P = 0.1

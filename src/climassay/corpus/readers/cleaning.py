@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 LINE_END_HYPHEN = "\ufffe"
-"""Placeholder for a hyphen at the end of a line, which may or may not be part of the word."""
+"""Placeholder for a line-end hyphen, which may or may not belong to the word."""
 
 _LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 # Fonts of TeX keep ligatures at these control codes; a file without a Unicode map shows them bare, between letters.

@@ -27,7 +27,7 @@ MAX_PIECE_GAP = 1.3
 """Maximum gap between two pieces of a line, as a multiple of the type size."""
 MIN_SAMPLED_LENGTH = 3
 MIN_WIDE_SHARE = 0.6
-"""Minimum width, as a fraction of the page width, at which a line may consist of two lines in adjacent columns."""
+"""A line may consist of two lines in adjacent columns if it has at least this fraction of the page's width."""
 GUTTER = 1.2
 MIN_GUTTER_LINES = 4
 GUTTER_SAMPLE = 6

@@ -34,7 +34,7 @@ class PreparedDataset:
     canary: str | None
     """GUID of the canary; None without a canary."""
     without_term: int
-    """Number of accepted cloze statements without a term, which are not published."""
+    """Number of accepted cloze statements that are not published because they have no term."""
     content_sha256: str
 
     @property

@@ -89,7 +89,7 @@ def collect_entries(source: Sequence[Draft] | QuestionSet, kinds: Sequence[Kind]
 
 
 def count_without_term(source: Sequence[Draft] | QuestionSet) -> int:
-    """Return the number of accepted cloze statements without a term, which cannot be published."""
+    """Return the number of accepted cloze statements that cannot be published because they have no term."""
     return 0 if isinstance(source, QuestionSet) else sum(draft.usable and _lacks_term(draft) for draft in source)
 
 

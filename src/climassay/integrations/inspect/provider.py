@@ -18,7 +18,7 @@ from climassay.models import ModelOptions, contract, load_model
 from climassay.redaction import TrustedUrl
 
 CONNECTIONS = 64
-"""Default maximum number of concurrent requests, which a local model computes in batches."""
+"""Default maximum number of concurrent requests; a local model computes them in batches."""
 _EPOCH_SEEDS = 1000
 """Difference between the seeds of consecutive epochs, and maximum number of repetitions of a request in an epoch."""
 

@@ -387,7 +387,7 @@ class CompiledSchema(NamedTuple):
 
 
 class Constraint:
-    """State of one answer in its grammar, which determines the next tokens."""
+    """State of one answer in its grammar; it determines the tokens that may follow."""
 
     def __init__(self, compiled: CompiledSchema) -> None:
         import xgrammar

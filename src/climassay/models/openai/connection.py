@@ -43,7 +43,7 @@ NO_CREDIT_CODES = frozenset(
     | {"budget_exceeded", "insufficient_user_quota", "insufficient_credits", "insufficient_balance"}
     | {"payment_required", "spend_limit_exceeded"}
 )
-"""Error codes and types of an account without credit or over its spend limit, which are not retried."""
+"""Error codes and types for an account without credit or over its spend limit. Such errors are not retried."""
 RESUME_ADVICE = "What has been answered is stored: once the account has credit, the same command asks for the rest."
 FATAL_STATUS_ADVICE = {
     401: "{key_note}",

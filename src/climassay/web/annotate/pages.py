@@ -90,9 +90,9 @@ FORMATS = {
 QUESTIONS = {
     "questions": ("Questions", "The questions that experts accepted, in their final wording, for climassay evaluate.")
 }
-"""Title and description of the export of accepted questions, which cannot be imported as labels."""
+"""Title and description of the export of accepted questions; the export cannot be imported as labels."""
 RUBRICS = {"rubrics": ("Rubrics", "The questions whose rubric is decided, with that rubric, for climassay evaluate.")}
-"""Title and description of the export of decided rubrics, which cannot be imported as labels."""
+"""Title and description of the export of decided rubrics; the export cannot be imported as labels."""
 
 
 class QueueForm(BaseModel):

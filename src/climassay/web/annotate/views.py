@@ -548,7 +548,7 @@ def count_assigned_items(progress: AnnotationProgress) -> int:
 
 
 def is_training_due(store: AnnotationStore, dataset: str) -> bool:
-    """Return whether enough labels have been settled since the last training to train the validator again."""
+    """Return whether the validator should be trained again: enough labels have been settled since its last training."""
     return store.new_labels(dataset) >= store.settings(dataset).retrain_every
 
 
