@@ -373,8 +373,8 @@ _CONDITION = re.compile(
     r"|\bnot\b[^.;]{0,40}\bthat\s+(?:the\s+)?$",
     re.IGNORECASE,
 )
-"""Words before a predicate that prevent it from stating a level: a condition, a negation, or an explanation of levels.
-"""
+"""Pattern of words before a predicate that prevent it from stating a level: a condition, a negation, or an explanation
+of levels."""
 _NEGATION_BEFORE = re.compile(
     r"\b(?:not|no|no\s+longer|never|without|neither|nor|cannot|lacks?|(?:is|are|was|were|do|does|did)n[’']t)\s+"
     r"(?:(?:yet|have|has|had|hold|of|any|an?|the|with|at|be)\s+)*[*_]*$"

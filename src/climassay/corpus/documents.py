@@ -21,7 +21,7 @@ _GENERIC_PARTS = re.compile(
     r"faqs?|annex(?:es)?|glossary|foreword|preface|introduction|references|index)\b",
     re.IGNORECASE,
 )
-"""Generic words in titles of reports; a title that consists only of such words does not identify a report."""
+"""Pattern of generic words in titles of reports; a title of only such words does not identify a report."""
 _SEPARATORS = " ,.;:|/()-\N{EN DASH}\N{EM DASH}"
 _SPECIAL_REPORTS = (
     (re.compile(r"\bsr\s?1\.?5\b|global\s+warming\s+of\s+1\.5", re.IGNORECASE), "SR15", 2018),

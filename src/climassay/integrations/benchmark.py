@@ -53,7 +53,7 @@ class PosedQuestion:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Option letters, each after the space that separates it from ``prefix``; empty without options."""
+        """Option letters, each preceded by a space, as they follow ``prefix``; empty without options."""
         separator = evaluation.after_prefix(self.prefix)
         labels = self.question.type.labels(self.question.options) if self.question.options else ()
         return tuple(separator + label for label in labels)

@@ -17,7 +17,7 @@ _CERTAINTY = re.compile(
     r"[(\[]\s*(?:very\s+)?(?:low|medium|high|limited|robust|moderate)\b",
     re.IGNORECASE,
 )
-"""Words of certainty and their misspellings; passages without any are not sent to the model."""
+"""Pattern of words of certainty and their misspellings; passages without any are not sent to the model."""
 _SCHEMA = object_schema(
     {
         "reasoning": {"type": "string", "maxLength": 800},

@@ -45,7 +45,7 @@ _TIME_WORDS = "year years decade decades century centuries per percent cent perc
 _SPLIT_FORMULA = re.compile(
     r"\b((?:[kMGTPE]?t)?(?:CO|CH|N|SO|NO|NH|O|PM|CF|SF|NF|H)) (2\.5|10|[2346x])(?: (O|S)(?![\w.]))?(?![\d.]\d)\b"
 )
-"""Formulas with a space before the subscript: ``CO 2``, ``N 2 O``, ``PM 2.5``."""
+"""Pattern of formulas with a space before the subscript: ``CO 2``, ``N 2 O``, ``PM 2.5``."""
 _UNIT = re.compile(
     r"(?<![\w.-])(?:[kMGTPEZµμnmcdh]?(?:tC?(?:CO2|CH4|N2O)?|gC?|Wh?|J|m|Pa|mol|yr|a|ha|L|eV)"
     r"(?: ?[-–]? ?eq?(?:uivalents?)?)?|pp[mbt]v?|Sv|DU|USD\d*|US\$|°C|°F|CO2 ?[-–]? ?eq?)(?: ?[-−–]?\d)?(?![\w-])"

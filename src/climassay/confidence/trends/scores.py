@@ -275,7 +275,7 @@ def shrink(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def _compute_differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return each topic's mean score minus the mean expected from the columns of its statements, [samples, topics].
+    """Return each topic's mean score minus the mean expected from its statements' columns, shape [samples, topics].
 
     ``sums`` and ``counts`` have the shape [samples, topics + 1, columns]. A value is NaN if a topic has no statements
     in a sample.

@@ -18,7 +18,7 @@ English text has 1.2 to 1.5 tokens per word, or 0.9 for vocabularies with multi-
 _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-"""Letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+"""Pattern of letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 _UNSPACED_PER_TOKEN = 4
 _ALPHANUMERIC = re.compile(r"[^\W_]")
 
