@@ -116,8 +116,8 @@ class TrainingPairs:
     def weights(self, training: NDArray[np.bool_]) -> FloatArray:
         """Return the weight of each pair in the loss, shape [pairs]; 0 for pairs outside the training mask [pairs].
 
-        Balanced weights of pairs that differ have mean 1. If weights are balanced and one of the two answers does not
-        occur, all weights are 0.
+        Balanced weights of pairs with different labels have mean 1. If weights are balanced and one of the two answers
+        does not occur, all weights are 0.
         """
         pair_weights, outcomes = training.astype(np.float64), self.answers
         if self.ties == "drop":

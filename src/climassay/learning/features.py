@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 Progress = Callable[[int], None]
 Text = tuple[str, str]
-"""A text and its context, which may be empty."""
+"""Text and its context, which may be empty."""
 Source = Literal["words", "vectors", "context words", "context vectors", "mean states", "last states"]
 """Source of features. ``words``: n-grams of the text. ``vectors``: an encoder's embedding of the text. ``context
 words`` and ``context vectors``: the same features of the text's context. ``mean states``: a language model's hidden

@@ -373,7 +373,7 @@ def harvest(
 
 
 class _BatchWriter:
-    """Writes the activations of one batch of requests while they are computed."""
+    """Writer of the activations of one batch of requests while they are computed."""
 
     def __init__(
         self,

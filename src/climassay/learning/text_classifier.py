@@ -284,7 +284,7 @@ class TrainingTexts:
 
     @cached_property
     def duplicates(self) -> NearDuplicates:
-        """Near duplicates among the texts, found by embeddings if there are any, and by words."""
+        """Near duplicates among the texts, found by words and, if there is an encoder, by embeddings."""
         texts = [text for text, _ in self.texts]
         if self.models.encoder is None and "vectors" not in self._blocks:
             return NearDuplicates(texts)

@@ -144,7 +144,7 @@ class Submission:
 
 
 class AnswerWriter:
-    """Stores the answers of one run in a background thread, several per transaction."""
+    """Background thread that stores the answers of one run, several per transaction."""
 
     def __init__(self, database: Database, run: str, in_flight: InFlight) -> None:
         self._database = database
