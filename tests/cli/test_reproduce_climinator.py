@@ -146,11 +146,14 @@ def test_an_outcome_of_a_round_is_scored_as_the_paper_s_table_4_does():
 
 
 def test_an_estimate_holds_no_debate(workspace, claims, script):
+    script.model.parameters = 1  # as a local model, whose requests factcheck run would time
     estimate = reproduced(workspace, script, tables=["1"], claims=claims, estimate=True)
     assert [part.part for part in estimate.parts] == [
         "scripted, Climinator, Climate Feedback", "scripted, Climinator+, Climate Feedback",
     ]  # fmt: skip
     assert estimate.parts[1].calls > estimate.parts[0].calls > 0
+    assert not script.model.options
+    assert not script.model.texts
 
 
 @pytest.mark.parametrize(

@@ -441,15 +441,17 @@ def estimate_debates(
     *,
     model: Generator | None = None,
     samples: int = 1,
+    timed: bool = True,
     workspace: Place = None,
 ) -> "DebateEstimate":
-    """Estimate the requests, tokens, cost and time of debates without calling a model.
+    """Estimate the requests, tokens, cost and time of debates.
 
     Args:
         claims: Claims to be debated.
         settings: Settings of the debate.
         model: Loaded model of all participants; by default the models of the settings.
         samples: Number of debates for each claim.
+        timed: Whether to time local models on a few requests. Otherwise no model is called.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -465,7 +467,14 @@ def estimate_debates(
         with session.progress.status("Estimating ..."):
             setup = set_up_debate(settings, resources, session.options.prompts)
             database = session.records.database
-            return estimate_debate(setup, resources, claims, samples, lambda model: seconds_per_answer(database, model))
+            return estimate_debate(
+                setup,
+                resources,
+                claims,
+                samples,
+                lambda model: seconds_per_answer(database, model),
+                timed=timed,
+            )
 
 
 def list_checks(

@@ -169,7 +169,7 @@ class CliminatorRecipe:
                 claims = self._load_claims(table).claims
                 settings = self._make_settings(table, system, model)
                 loaded_model = None if isinstance(model, str) else model
-                debate_estimate = estimate_debates(claims, settings, model=loaded_model, workspace=session)
+                debate_estimate = estimate_debates(claims, settings, model=loaded_model, timed=False, workspace=session)
                 counts = debate_estimate.requests, debate_estimate.prompt_tokens, debate_estimate.completion_tokens
                 parts.append(
                     PartEstimate(
