@@ -10,7 +10,7 @@ from climassay.factcheck import DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP
 from climassay.workspace import Workspace
 from command_line import done, refused
-from debate_tables import BOOKS, PASSAGES, SCORED, SUN, Script, make_collection, paragraph
+from debate_tables import BOOKS, NEI, PASSAGES, SCORED, SUN, Script, make_collection, paragraph
 
 CLAIMS = {
     SUN: "inaccurate",
@@ -90,6 +90,18 @@ def test_table_1_is_finished_and_a_second_run_asks_nothing(workspace, claims, sc
     again = reproduced(workspace, script, tables=["1"], claims=claims)
     assert len(script.model.options) + len(script.model.texts) == n_asked
     assert again.paper_tables[0].ours == first.ours
+
+
+def test_a_system_without_information_has_a_row_without_scores(workspace, claims):
+    silent = Script({name: [NEI] for name in ("IPCC", "WMO", "GPT-4")})
+    silent.model.fingerprint = "6" * 64
+    result = reproduced(workspace, silent, tables=["1"], claims=claims)
+    [first] = result.paper_tables
+    rows = {(row.group, row.system): row for row in first.ours}
+    empty = rows["7 classes, without NEI", "Climinator (scripted)"]
+    assert (empty.n, empty.scores) == (0, {})
+    assert rows["7 classes, with NEI", "Climinator (scripted)"].scores["Acc."].value == 0
+    assert any("not enough information" in remark for remark in result.remarks)
 
 
 def test_tables_3_and_4_have_follow_up_as_an_outcome(workspace, claims, script, tmp_path):

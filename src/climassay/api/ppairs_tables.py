@@ -29,6 +29,7 @@ from climassay.reporting.paper_tables import (
     ReproductionEstimate,
     choose_tables,
     load_paper_tables,
+    model_label,
 )
 from climassay.reporting.results import as_json_data
 from climassay.session import Session
@@ -173,7 +174,7 @@ class PpairsRecipe:
         )
         methods = ("direct", "pairs", "ppairs")
         benchmark = benchmark_judges(tasks, settings, methods, file=file, model=model, workspace=session).benchmark
-        part = _Part(_shorten_name(model), (benchmark.run,))
+        part = _Part(model_label(model.name), (benchmark.run,))
         headings = {aspect: heading for heading, aspect in ASPECTS.items()}
         for result in benchmark.results:
             column = f"{name} {headings[result.scores.quality]}"
@@ -220,7 +221,7 @@ class PpairsRecipe:
             benchmark = benchmark_judges(
                 [task], settings, methods, file=self.claims[domain], model=model, workspace=session
             ).benchmark
-            part = _Part(_shorten_name(model), (benchmark.run,))
+            part = _Part(model_label(model.name), (benchmark.run,))
             for result in benchmark.results:
                 _add_scores(part, result, domain, ("4.3",), "claims")
             if len(claims) == MAX_CLAIMS:
@@ -238,7 +239,7 @@ class PpairsRecipe:
             )
             for source in [domain for domain in items if domain != "Energy"]:
                 figure = judging.score_transfer(items[source], items["Energy"], extractor, seed=self.seed)
-                part = _Part(_shorten_name(model), ())
+                part = _Part(model_label(model.name), ())
                 part.add("4.3", f"PPairS, Energy by transfer from {source}", "Energy", figure)
                 parts.append(part)
         return parts
@@ -311,7 +312,7 @@ class PpairsRecipe:
                 training_items, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, mode="printed",
                 store=session.activations, seed=self.seed, on_progress=training_task.advance,
             )  # fmt: skip
-            part = _Part(_shorten_name(model), (run.id,), remarks=[*notes])
+            part = _Part(model_label(model.name), (run.id,), remarks=[*notes])
             levels = [TAGS.index(item.tag) for item in items]
             constants: dict[str, float] = {}
             for mode, system in _INSERTION_SYSTEMS.items():
@@ -443,10 +444,6 @@ def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: t
         part.add(tables[1], "the longer text", column, length_baseline.spearman, unseen)
     if scores.failed:
         part.remarks.append(f"{column}, {system}: {scores.failed} comparisons failed.")
-
-
-def _shorten_name(model: Generator) -> str:
-    return model.name.rpartition(":")[2].rstrip("/").rpartition("/")[2]
 
 
 def _add_our_rows(table: PaperTable, parts: "Sequence[_Part]") -> PaperTable:

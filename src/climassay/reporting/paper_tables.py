@@ -187,6 +187,11 @@ class PaperTable:
         return DotPlot(title or f"{self.name}: {column}", tuple(dots), column, "Bars: 95% interval of ours.", axis)
 
 
+def model_label(name: str) -> str:
+    """Return a model's name without its provider, as it stands in the tables."""
+    return name.partition(":")[2] or name
+
+
 def scaled(estimate: Estimate, factor: float = 100.0) -> Estimate:
     """Return an estimate with value and interval multiplied by a factor, by default from proportion to per cent."""
     low, high = estimate.interval
