@@ -76,11 +76,7 @@ class TaskPrompts:
 
     def for_task(self, task: Kind, *, by_text: bool = False) -> Prompt:
         """Return the template for a task, without letters and options if ``by_text`` is set."""
-        return (
-            self.mcq_text
-            if by_text and TYPES[task].has_options and not TYPES[task].fixed_options
-            else self.by_kind[task]
-        )
+        return self.mcq_text if by_text and TYPES[task].has_lettered_options else self.by_kind[task]
 
     def render(
         self, question: Question, passages: Sequence[str] = (), examples: Sequence[Values] = ()

@@ -27,7 +27,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
@@ -84,6 +84,10 @@ class QuestionSet:
     def of_kind(self, kind: Kind) -> tuple[Question, ...]:
         """Return the questions of one kind."""
         return tuple(question for question in self.questions if question.kind == kind)
+
+    def select(self, kinds: Collection[Kind]) -> "QuestionSet":
+        """Return the set with only the questions of the given kinds."""
+        return replace(self, questions=tuple(question for question in self.questions if question.kind in kinds))
 
 
 def bundled_files(name: str) -> tuple[Path, ...]:
@@ -315,7 +319,7 @@ def _convert_row(row: Row, row_number: int) -> Question:
 
 def _infer_kind(row: Row, question_field: str, options: LabelledOptions) -> Kind:
     if options.texts:
-        return kinds_where(lambda question_type: question_type.has_options and not question_type.fixed_options)[0]
+        return kinds_where(lambda question_type: question_type.has_lettered_options)[0]
     if {"rubric", "criteria"} & set(row) or not {*_ANSWER_FIELDS, *_OPTION_FIELDS} & set(row):
         return kinds_where(lambda question_type: question_type.is_judged)[0]
     if GAPS.search(_get_text(row, question_field)):

@@ -108,6 +108,11 @@ class QuestionType:
     checks: tuple[TypeCheck, ...] = ()
     """Checks for faults that only drafts of this type can have."""
 
+    @property
+    def has_lettered_options(self) -> bool:
+        """Whether each question has its own options, which are labelled with letters and can be reordered."""
+        return self.has_options and not self.fixed_options
+
     # Reading and asking
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
