@@ -31,7 +31,7 @@ from climassay.corpus.search import SearchMode
 from climassay.errors import InputError
 from climassay.models.contract import Generator, Windowed, token_count, window_of
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
-from climassay.questions import GAP, KINDS, PRIMER, TYPES, Kind, Question, option_letter, read_questions
+from climassay.questions import CHOICE_KIND, GAP, KINDS, PRIMER, TYPES, Kind, Question, option_letter, read_questions
 from climassay.records import RecordedModel
 from climassay.registry import Registry
 from climassay.settings import settings
@@ -72,7 +72,7 @@ class TaskPrompts:
     @property
     def mcq(self) -> Prompt:
         """Template for multiple-choice questions."""
-        return self.by_kind["mcq"]
+        return self.by_kind[CHOICE_KIND]
 
     def for_task(self, task: Kind, *, by_text: bool = False) -> Prompt:
         """Return the template for a task, without letters and options if ``by_text`` is set."""

@@ -270,6 +270,16 @@ def kinds_where(is_included: Callable[[QuestionType], bool]) -> tuple[Kind, ...]
     return tuple(kind for kind, question_type in TYPES.items() if is_included(question_type))
 
 
+CHOICE_KIND = kinds_where(lambda question_type: question_type.has_lettered_options)[0]
+"""Kind of a question with its own options."""
+GAP_KIND = kinds_where(lambda question_type: question_type.has_gap)[0]
+"""Kind of a statement with a masked term."""
+RUBRIC_KIND = kinds_where(lambda question_type: question_type.is_judged)[0]
+"""Kind of a question whose answers are judged by a rubric."""
+PROSE_KIND = kinds_where(lambda question_type: question_type.is_prose and not question_type.is_judged)[0]
+"""Kind of a question that is answered in sentences and has a reference answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """Benchmark question with its reference answer and source."""
