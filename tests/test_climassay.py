@@ -103,10 +103,7 @@ def test_the_example_of_types_uses_every_name():
 def test_every_command_has_its_function():
     """A command made from a function has its name; the others call the functions listed here."""
     others = {
-        "annotate open": "open_annotation", "confidence extract": "extract_confidence",
-        "confidence topics": "find_topics", "confidence tag evaluate": "evaluate_tagger",
-        "corpus evaluate": "evaluate_search", "evaluate inspect": "evaluate_inspect",
-        "evaluate judge-check": "check_judge", "evaluate plan": "plan_questions", "judge apply": "rank",
+        "confidence tag evaluate": "evaluate_tagger", "judge apply": "rank",
         "judge benchmark": "benchmark_judges", "judge compare": "compare_texts", "judge evaluate": "evaluate_judge",
         "judge train": "train_judge",
         "check": "check_claim", "corpus remove": "remove_documents", "confidence lint": "lint_confidence",

@@ -366,7 +366,7 @@ def evaluate_inspect(
     epochs: int | None = None,
     grader: str | None = None,
     max_tokens: int | None = None,
-    log_dir: str | Path = "",
+    log_dir: str | Path | None = None,
     limit: int | None = None,
     seed: int = 0,
     workspace: Place = None,
@@ -407,7 +407,7 @@ def evaluate_inspect(
             settings=(evaluation.parse_spec("default"),),
             limit=limit,
             seed=seed,
-            inspect=InspectSpec(names, dict(task_args or {}), epochs, grader_spec, max_tokens, str(log_dir)),
+            inspect=InspectSpec(names, dict(task_args or {}), epochs, grader_spec, max_tokens, str(log_dir or "")),
         )
         check_plan(plan, "The command")
         return _score(_run_experiment(plan, {}, loaded_models, session, command="evaluate inspect"), seed, {})
