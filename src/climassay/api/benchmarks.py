@@ -175,11 +175,10 @@ def run_experiment_file(file: Path | str, *, limit: int | None = None, workspace
     if limit is not None:
         plan = replace(plan, limit=limit)
     with Session.opened(workspace) as session:
-        options = session.options
-        limits = {name: getattr(options, name) for name in ("timeout", "max_output_tokens", "reasoning_effort")}
-        plan = replace(plan, models=tuple(with_changes(spec, **limits) for spec in plan.models))
+        plan = replace(plan, models=tuple(spec.limited_by(session.options) for spec in plan.models))
         if (judge := plan.metrics.judge) is not None:
-            plan = replace(plan, metrics=replace(plan.metrics, judge=with_changes(judge, timeout=options.timeout)))
+            judge = with_changes(judge, timeout=session.options.timeout)
+            plan = replace(plan, metrics=replace(plan.metrics, judge=judge))
         return run_plan(plan, workspace=session)
 
 

@@ -270,11 +270,16 @@ class WorkspaceOptions:
         """Files in which the result is saved."""
         return ()
 
+    @property
+    def records_url(self) -> str | None:
+        """URL of the records database; None for the workspace's own."""
+        return None
+
     def session(
-        self, options: ModelGroup | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
+        self, options: ModelGroup | None = None, *, ray: RayOptions | None = None
     ) -> "AbstractContextManager[Session]":
         """Return a context manager that opens the command's session; see :func:`open_session`."""
-        return open_session(self.workspace, options, as_json=self.as_json, ray=ray, records_url=records_url)
+        return open_session(self.workspace, options, as_json=self.as_json, ray=ray, records_url=self.records_url)
 
     def emit(self, result: "Result", session: Session | None = None, *, written_files: Sequence[Path] = ()) -> None:
         """Save and print the result of the command; see :func:`climassay.cli.output.emit`."""
@@ -349,10 +354,10 @@ class ModelSetup(LoadingOptions, RayOptions, WorkspaceOptions):
     """Maximum number of tokens in one forward pass, which limits memory use."""
 
     def session(
-        self, options: ModelGroup | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
+        self, options: ModelGroup | None = None, *, ray: RayOptions | None = None
     ) -> "AbstractContextManager[Session]":
         """Return a context manager that opens the command's session with the options for the model and Ray."""
-        return super().session(options or self, ray=ray or self, records_url=records_url)
+        return super().session(options or self, ray=ray or self)
 
 
 @dataclass(frozen=True, kw_only=True)
