@@ -103,8 +103,8 @@ def test_the_example_of_types_uses_every_name():
 def test_every_command_has_its_function():
     """A command made from a function has its name; the others call the functions listed here."""
     others = {
-        "confidence tag evaluate": "evaluate_tagger", "judge apply": "rank",
-        "judge benchmark": "benchmark_judges", "judge compare": "compare_texts", "judge evaluate": "evaluate_judge",
+        "confidence tag evaluate": "evaluate_tagger",
+        "judge benchmark": "benchmark_judges", "judge evaluate": "evaluate_judge",
         "judge train": "train_judge",
         "check": "check_claim", "corpus remove": "remove_documents", "confidence lint": "lint_confidence",
         "evaluate mcq": "evaluate", "evaluate table": "experiment_tables", "factcheck run": "check_claims",
@@ -260,7 +260,7 @@ def test_a_recipe_takes_the_name_that_is_given(books, monkeypatch):
 
 
 def test_ranking_needs_a_quality_or_a_probe(tmp_path):
-    with pytest.raises(InputError, match="which quality to rank by"):
+    with pytest.raises(InputError, match="Name the quality"):
         climassay.rank(["a", "b"], workspace=tmp_path)
     with pytest.raises(InputError, match="needs a sentence"):
         climassay.rank(["a", "b"], "  ", workspace=tmp_path)
