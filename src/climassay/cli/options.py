@@ -158,7 +158,6 @@ _BASE_URL = Parameter(
     metavar="URL",
     help="URL of an OpenAI-compatible server for openai: models (or $OPENAI_BASE_URL); it receives the API key.",
 )
-_REACH_FIELDS = ("concurrency", "deadline", "timeout", "max_output_tokens", "reasoning_effort", "dtype")
 
 
 @Parameter(group=Group("Models and servers", sort_key=1))
@@ -173,12 +172,6 @@ class ModelGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-@options_for(ModelOptions, *_REACH_FIELDS, base_url=_BASE_URL)
-class ReachOptions(ModelGroup):
-    """Options for loading a model or reaching its server."""
-
-
-@dataclass(frozen=True, kw_only=True)
 @options_for(ModelOptions, "prompts")
 class PromptOptions(ModelGroup):
     """Option for the prompt templates of a model."""
@@ -186,41 +179,40 @@ class PromptOptions(ModelGroup):
 
 @dataclass(frozen=True, kw_only=True)
 @options_for(ModelOptions, "dtype", "deadline", "timeout", "reasoning_effort", base_url=_BASE_URL)
-class CheckOptions(ModelGroup):
-    """Options for loading or reaching a model that is checked."""
+class AccessOptions(ModelGroup):
+    """Options for loading a model or reaching its server."""
 
 
 @dataclass(frozen=True, kw_only=True)
-@options_for(ModelOptions, *_REACH_FIELDS, "prompts", base_url=_BASE_URL)
-class PromptedOptions(ModelGroup):
+@options_for(ModelOptions, "device", "adapter")
+class CheckOptions(AccessOptions):
+    """Options for a model that is checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@options_for(ModelOptions, "concurrency", "max_output_tokens")
+class ReachOptions(AccessOptions):
+    """Options for loading a model or reaching its server, and for its answers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptedOptions(ReachOptions, PromptOptions):
     """Options for loading a model or reaching its server, and for the model's prompt templates."""
 
 
 @dataclass(frozen=True, kw_only=True)
-@options_for(
-    ModelOptions,
-    *_REACH_FIELDS,
-    "prompts",
-    "price_in",
-    "price_out",
-    base_url=_BASE_URL,
-    no_cache=Parameter(negative=()),
-)
-class LoadingOptions(ModelGroup):
+@options_for(ModelOptions, "price_in", "price_out", no_cache=Parameter(negative=()))
+class LoadingOptions(PromptedOptions):
     """All options of a model, including its prices and the cache of its answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 @options_for(
     ModelOptions,
-    "prompts",
-    "deadline",
-    "timeout",
-    "max_output_tokens",
-    "reasoning_effort",
+    *("deadline", "timeout", "max_output_tokens", "reasoning_effort"),
     no_cache=Parameter(negative=()),
 )
-class RequestOptions(ModelGroup):
+class RequestOptions(PromptOptions):
     """Options for requests to models that are listed in a file."""
 
 

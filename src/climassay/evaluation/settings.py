@@ -350,19 +350,6 @@ def make_setting(spec: SettingSpec, sources: Sources) -> Setting:
     return Setting(spec.label, SETTINGS.find(spec.kind).prepare(spec, sources), spec)
 
 
-def parse_setting(text: str, sources: Sources, *, k: int = 3, examples: int = 5, seed: int = 0) -> Setting:
-    """Parse the short name of a setting, and make the setting.
-
-    Args:
-        text: Short name.
-        sources: Functions that open collections (``rag:``, ``long-context:``) and pools (``few-shot``).
-        k: Number of passages per question, for ``rag``.
-        examples: Number of examples per prompt, for ``few-shot``.
-        seed: Random seed with which examples are drawn.
-    """
-    return make_setting(parse_spec(text, passages=k, examples=examples, seed=seed), sources)
-
-
 def _parse_collections(text: str, example: str) -> tuple[str, ...]:
     names = tuple(name for name in text.split("+") if name)
     if not names:
