@@ -209,24 +209,6 @@ def hold_out(groups: IntArray, amount: float, *, seed: int = 0) -> Split:
     return Split(np.flatnonzero(~is_held_out[groups]), np.flatnonzero(is_held_out[groups]))
 
 
-def random_split(groups: ArrayLike, share: float, *, seed: int | Sequence[int] = 0) -> Split:
-    """Split items at random by whole groups.
-
-    Groups are added to the test set until it has a proportion ``share`` of the items. At least one group remains for
-    training. ``groups`` has the group of each item, shape [items].
-    """
-    group_ids = np.asarray(groups)
-    order = np.random.default_rng(seed).permutation(np.unique(group_ids))
-    min_size, test_groups, size = share * len(group_ids), [], 0
-    for group in order[:-1]:
-        if size >= min_size:
-            break
-        test_groups.append(group)
-        size += int((group_ids == group).sum())
-    is_test = np.isin(group_ids, test_groups)
-    return Split(np.flatnonzero(~is_test), np.flatnonzero(is_test))
-
-
 def split_groups(
     items: Sequence[Item], groups: Sequence[Hashable], share: float, *, seed: int = 0
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
