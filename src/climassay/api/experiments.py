@@ -1,6 +1,6 @@
 """Planning and reporting of experiments: sample sizes, contamination, tables, comparisons, and checks of judges."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -16,12 +16,10 @@ from climassay.questions import read_questions
 from climassay.reporting import Table
 from climassay.reporting.results import Result, Shown, as_json_data
 from climassay.session import Place, Session
-from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
     from climassay.evaluation import Experiment, PublishedScore
     from climassay.evaluation.comparing import ModelMeans, SelfPreference
-    from climassay.evaluation.contamination import LabelledText
     from climassay.evaluation.judge_check import JudgeCheck
 
 
@@ -92,7 +90,7 @@ def report_experiment(
     Raises:
         InputError: The run, a published model, a metric, or a collection or file of ``against`` does not exist.
     """
-    from climassay.evaluation.contamination import contamination
+    from climassay.evaluation.contamination import contamination, read_texts
 
     html = None if html is None else Path(html)
     with Session.opened(workspace) as session:
@@ -195,7 +193,7 @@ def find_contamination(
     Raises:
         InputError: The questions or texts cannot be read.
     """
-    from climassay.evaluation.contamination import contamination, contamination_tables
+    from climassay.evaluation.contamination import contamination, contamination_tables, read_texts
 
     question_list = read_questions(questions).questions
     with Session.opened(workspace) as session:
@@ -218,60 +216,6 @@ def find_contamination(
         for report in reports
     ]
     return Shown(data, [table for report in reports for table in contamination_tables(report, worst)])
-
-
-def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]":
-    """Return an iterator over the texts of a question file, another file, a folder or a collection.
-
-    Raises:
-        InputError: The file or collection does not exist, or nothing in it can be read.
-    """
-    path = Path(name)
-    if not path.exists():
-        from climassay.corpus import Collection
-
-        try:
-            collection = Collection.open(workspace, name)
-        except InputError as error:
-            raise InputError(f"{name} is neither a file or folder nor a collection: {error}") from None
-        return (text for batch in collection.texts() for text in batch)
-    questions = None if path.is_dir() else _read_question_texts(path)
-    return _read_file_texts(path) if questions is None else iter(questions)
-
-
-def _read_question_texts(path: Path) -> "list[str | LabelledText] | None":
-    """Return all texts of a question file, or None if the file is not a question file."""
-    from climassay.evaluation.contamination import LabelledText
-
-    try:
-        question_list = read_questions(path).questions
-    except InputError:
-        return None
-    return [
-        LabelledText(f"{path.name}, {item.id}", text)
-        for item in question_list
-        for text in (
-            item.question.replace("<MASK>", item.answer),
-            *(item.options or (item.answer,)),
-            *((item.context,) if item.context else ()),
-        )
-    ]
-
-
-def _read_file_texts(path: Path) -> "Iterator[str | LabelledText]":
-    from climassay.corpus import read_all
-    from climassay.evaluation.contamination import LabelledText
-
-    n_texts = 0
-    reasons = []
-    for result in read_all([path]):
-        reasons += [skipped_file.reason for skipped_file in result.skipped]
-        for document in result.documents:
-            for block in document.blocks:
-                n_texts += 1
-                yield LabelledText(document.title, block.text)
-    if not n_texts:
-        raise InputError(f"There is no text in {path}{': ' + reasons[0] if reasons else '.'}")
 
 
 def compare_benchmarks(
