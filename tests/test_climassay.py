@@ -259,6 +259,21 @@ def test_a_recipe_takes_the_name_that_is_given(books, monkeypatch):
     assert commands(books) == [("generate run", "done")]
 
 
+def test_a_setting_that_cannot_be_used_is_reported_before_a_model_is_loaded(books):
+    for evaluate in (climassay.evaluate, benchmarks.evaluate_choices):
+        with pytest.raises(InputError, match="nothing"):
+            evaluate("primer", models="local:no-such-model", settings=["rag:nothing"], workspace=books)
+    assert commands(books) == []
+
+
+def test_a_judge_is_checked_on_a_file_or_on_a_dataset(tmp_path):
+    for arguments in ({}, {"file": "rated.csv", "dataset": "rated"}):
+        with pytest.raises(InputError, match="either a file"):
+            climassay.check_judge(**arguments, workspace=tmp_path)
+    with pytest.raises(InputError, match=r"rated\.csv"):
+        climassay.check_judge(str(tmp_path / "rated.csv"), workspace=tmp_path)
+
+
 def test_ranking_needs_a_quality_or_a_probe(tmp_path):
     with pytest.raises(InputError, match="Name the quality"):
         climassay.rank(["a", "b"], workspace=tmp_path)
