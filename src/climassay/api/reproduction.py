@@ -186,7 +186,7 @@ def reproduce_ppairs(
         health: Claims on health, for Table 4.3.
         energy: Claims on energy, for Table 4.3; they are judged by probes trained on the other domains.
         statements: Statements with their levels, for Table 4.4: JSON lines written by ``climassay confidence extract``,
-            or ClimateX's table (.tsv).
+            or ClimateX's table (.tsv or .csv).
         paragraphs: File of the reports' paragraphs, from which the contexts of ClimateX's statements are recovered.
         limit: Maximum number of articles per data set, of claims per domain (drawn evenly over the verdicts), and of
             statements per cycle.
