@@ -29,6 +29,9 @@ REPLIES = {
     "/wrong-header": ({"Content-Type": "text/html; charset=iso-8859-1"}, PAGE.encode()),
     "/cyrillic": ({"Content-Type": "text/html; charset=koi8-r"}, CYRILLIC.encode("koi8-r")),
     "/packed": ({"Content-Type": "text/html", "Content-Encoding": "gzip"}, gzip.compress(PAGE.encode())),
+    "/damaged": ({"Content-Type": "text/html", "Content-Encoding": "gzip"}, gzip.compress(PAGE.encode())[:60]),
+    "/bomb": ({"Content-Type": "text/html", "Content-Encoding": "gzip"}, gzip.compress(b" " * 2_000_000)),
+    "/binary": ({"Content-Type": "text/html; charset=koi8-r"}, bytes(range(256)) * 9),
     "/report.pdf": ({"Content-Type": "text/html"}, PAGE.encode()),
     "/get.php": ({"Content-Type": "text/html"}, b"%PDF-1.4\n"),
     "/file": ({"Content-Type": "application/pdf", "Content-Disposition": 'x; filename="../../a b.pdf"'}, b"%PDF-1.4"),
@@ -96,12 +99,15 @@ def test_a_file_is_named_after_what_it_holds(server, tmp_path, path, name):
         ("/refused", "save it"),
         ("/absent", "404"),
         ("/away", "not allowed"),
+        ("/damaged", "damaged or truncated"),
+        ("/bomb", "unpacks to more than"),
+        ("/binary", "binary data"),
         ("/script", "save the page from a browser"),
         ("/nothing", "is empty"),
     ],
 )
 def test_what_cannot_be_had_has_one_reason(server, tmp_path, path, word):
-    result = read_address(f"{server}{path}", tmp_path)
+    result = read_address(f"{server}{path}", tmp_path, ReadOptions(max_bytes=1_000_000))
     assert not result.documents
     assert word in result.skipped[0].reason
 

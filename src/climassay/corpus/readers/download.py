@@ -5,6 +5,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path, PurePosixPath
@@ -77,7 +78,9 @@ def download(address: str, folder: Path, max_bytes: int) -> Path:
     try:
         request = urllib.request.Request(_encode_address(address), headers={"User-Agent": "climassay"})
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
-            data = _read_body(response, address, max_bytes)
+            data, headers = _read_body(response, address, max_bytes), response.headers
+        if headers.get("Content-Encoding", "").lower() in ("gzip", "x-gzip"):
+            data = decompress(data, max_bytes)
     except urllib.error.HTTPError as error:
         with error:
             reason = f"{error.code} {error.reason}".strip()
@@ -89,13 +92,11 @@ def download(address: str, folder: Path, max_bytes: int) -> Path:
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
         reason = describe_error(cause) if isinstance(cause, Exception) else str(cause)
         raise DocumentError(f"{address} cannot be fetched ({reason}).") from None
-    headers = response.headers
-    if headers.get("Content-Encoding", "").lower() in ("gzip", "x-gzip"):
-        data = decompress(data, max_bytes)
     name = _choose_name(response.url, headers.get_filename(), headers.get_content_type(), data)
     charset = headers.get_content_charset()
     if charset not in (None, "utf-8", "utf8") and find_file_type(Path(name)) in ("html", "text", "markdown"):
-        data = codecs.BOM_UTF8 + decode_text(data, charset).encode()
+        with suppress(ValueError):  # binary data, which the reader refuses
+            data = codecs.BOM_UTF8 + decode_text(data, charset).encode()
     file = Path(tempfile.mkdtemp(dir=folder)) / name
     file.write_bytes(data)
     return file
