@@ -183,6 +183,7 @@ def test_an_estimate_needs_no_model(climassay, data, tmp_path, newsroom):
         (("--newsroom", "climate.csv"), "not a table of Newsroom"),
         (("--climate", "newsroom.csv"), "needs a column of claims"),
         (("--health", "feedback.csv"), "no claim with the topic Health"),
+        (("--climate", "skewed.csv", "--limit", 9), "at least 10 claims on Climate"),
     ],
 )
 def test_missing_or_wrong_data_is_one_sentence(climassay, data, options, word, tmp_path):

@@ -47,6 +47,8 @@ N_CLAIMS: Mapping[str, int] = {"Climate": 100, "Health": 100, "Energy": 11}
 """Number of claims in the thesis by domain."""
 MAX_CLAIMS = 100
 """Maximum number of claims per domain, as in the thesis's code."""
+MIN_CLAIMS = 10
+"""Minimum number of claims of a domain on which a probe is trained and tested."""
 N_TRAINING = 100
 """Number of labelled items on which a probe is trained, and number of anchors (appendices A.2, C.4 and C.6)."""
 N_PER_CYCLE = 75
@@ -252,8 +254,8 @@ class PpairsRecipe:
         are read, so that one file can contain all domains, as the thesis's own file does.
 
         Raises:
-            InputError: The file has no column of claims or verdicts, no verdict of Science Feedback, or no claim of the
-                domain.
+            InputError: The file has no column of claims or verdicts, no verdict of Science Feedback, or too few claims
+                of the domain.
         """
         file = self.claims[domain]
         path = Path(file)
@@ -273,7 +275,13 @@ class PpairsRecipe:
         ]
         if not items:
             raise InputError(f"{file} has no claim with the {topic_column} {domain}.")
-        return replace(table, items=tuple(_draw_evenly(items[:MAX_CLAIMS], self.limit)))
+        claims = _draw_evenly(items[:MAX_CLAIMS], self.limit)
+        if domain != "Energy" and len(claims) < MIN_CLAIMS:
+            raise InputError(
+                f"Table 4.3 needs at least {MIN_CLAIMS} claims on {domain} to train and test a probe, not "
+                f"{len(claims)}: raise --limit, or name more claims."
+            )
+        return replace(table, items=tuple(claims))
 
     def _read_statements(self) -> "_Statements":
         """Read the statements, and draw the test statements, the training statements and the anchors.
