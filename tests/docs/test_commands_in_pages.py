@@ -47,6 +47,7 @@ def test_the_commands_named_in_sentences_exist(page):
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("page", pages(), ids=page_name)
 def test_the_names_that_python_blocks_import_exist(page):
     faults = []
@@ -142,6 +143,7 @@ def test_every_cell_was_run_in_order_without_an_error(path):
     assert path.stat().st_size < MOST_BYTES
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_the_code_imports_what_there_is(path):
     whole = "\n\n".join(source(cell) for cell in cells(path, "code"))
