@@ -151,6 +151,14 @@ def test_the_code_imports_what_there_is(path):
         assert name is None or hasattr(importlib.import_module(module), name), f"{module}.{name}"
 
 
+@pytest.mark.core
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_the_commands_named_in_notebooks_exist(path, tmp_path):
+    page = tmp_path / "notebook.md"
+    page.write_text("\n\n".join(source(cell) for cell in cells(path, "markdown")), encoding="utf-8")
+    assert [said for words in inline_calls(page) if (said := fault(words, whole=False))] == []
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_no_place_of_the_machine_is_told(path):
     text = path.read_text(encoding="utf-8")
