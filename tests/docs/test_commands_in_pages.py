@@ -47,6 +47,22 @@ def test_the_commands_named_in_sentences_exist(page):
     assert not faults, "\n".join(faults)
 
 
+def commands(command, path=()):
+    below = {name: sub for name, sub in command.resolved_commands().items() if not name.startswith("-")}
+    if path and not below:
+        yield " ".join(path)
+    for name, sub in below.items():
+        yield from commands(sub, (*path, name))
+
+
+@pytest.mark.core
+def test_a_reader_finds_every_command():
+    from climassay.cli.main import app
+
+    text = " ".join(" ".join(page.read_text(encoding="utf-8").split()) for page in pages())
+    assert [name for name in commands(app) if name not in text] == []
+
+
 @pytest.mark.core
 @pytest.mark.parametrize("page", pages(), ids=page_name)
 def test_the_names_that_python_blocks_import_exist(page):
