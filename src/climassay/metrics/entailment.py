@@ -99,19 +99,18 @@ class PromptedEntailment:
         Thorne et al. (2018), FEVER, NAACL (the three relations).
     """
 
-    def __init__(self, model: OptionScorer, *, encoder: Encoder | None = None, prompt: Prompt | None = None) -> None:
+    def __init__(self, model: OptionScorer, *, encoder: Encoder | None = None) -> None:
         """Initialise the scorer; the model is not called yet.
 
         Args:
             model: Model that gives the probabilities of the answers.
             encoder: Encoder that finds the part of a long premise that is most similar to the statement; without one,
                 words are compared.
-            prompt: Template with the values ``premise`` and ``statement``; the built-in ``entailment`` by default.
         """
         self.name = f"{model.name}, prompted"
         self._model = model
         self._encoder = encoder
-        self._prompt = prompt or load_prompt("entailment")
+        self._prompt = load_prompt("entailment")
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """Return P(premise entails statement) for each (premise, statement), see :class:`Entailment`."""

@@ -23,7 +23,7 @@ from climassay.corpus.sentences import locate_quotation
 from climassay.metrics.factual_accuracy import JudgeFailure, JudgeRequest, ask_json
 from climassay.metrics.registry import METRICS, LongAnswer, Metric, Scorer
 from climassay.models.contract import Generator, object_schema
-from climassay.prompts import Prompt, load_prompt
+from climassay.prompts import load_prompt
 from climassay.questions import TYPES, Criterion
 from climassay.questions.types.longform import CriterionVerdict
 
@@ -135,7 +135,6 @@ class Marker:
         seed: int = 0,
         temperature: float = 0.0,
         reverse: bool = False,
-        overrides: Mapping[str, Prompt] | None = None,
     ) -> None:
         """Initialise the judge; the model is not called yet.
 
@@ -145,12 +144,10 @@ class Marker:
             temperature: Sampling temperature.
             reverse: Whether criteria and dimensions are presented in reverse order, which should not change the
                 results.
-            overrides: Templates by name that replace ``rubric`` and ``adequacy``.
         """
         self.model = model
         self._seed, self._temperature, self._reverse = seed, temperature, reverse
-        prompts = overrides or {}
-        self._rubric, self._adequacy = (prompts.get(name) or load_prompt(name) for name in ("rubric", "adequacy"))
+        self._rubric, self._adequacy = load_prompt("rubric"), load_prompt("adequacy")
 
     def assess(
         self, items: Sequence[LongAnswer], dimensions: Sequence[Dimension] = DIMENSIONS
