@@ -24,7 +24,8 @@ from climassay.errors import ClimassayError, InputError, RecordsError
 from climassay.web.access import check_csrf
 from climassay.web.accounts import TooManyAttempts
 from climassay.web.app_state import AppState
-from climassay.web.failures import API, Failure, SignInNeeded
+from climassay.web.failures import API, Failure, SignInNeeded, describe_outage
+from climassay.web.limits import RETRY_SECONDS
 from climassay.web.middleware import SECURITY_HEADERS, BodyLimit, Compression, PathPrefix, SecurityHeaders, VisitorSlots
 from climassay.web.pages import page
 from climassay.web.redaction import RedactedResponses
@@ -59,7 +60,7 @@ TITLES = {
     413: "Too large",
     429: "Too many attempts",
     500: "Something went wrong",
-    503: "Busy",
+    503: "Not possible at the moment",
 }
 
 
@@ -132,6 +133,11 @@ async def _handle_known_error(request: Request, error: Exception) -> Response:
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         query = f"?next={quote(path, safe='')}" if request.method in ("GET", "HEAD") else ""
         return RedirectResponse(f"/sign-in{query}", status_code=303)
+    if outage := describe_outage(error):
+        logging.getLogger("climassay.web").error("%s", error)
+        answer = _error_response(request, 503, outage)
+        answer.headers["Retry-After"] = str(RETRY_SECONDS)
+        return answer
     if status == 500:
         logging.getLogger("climassay.web").error("%s", error)
         if getattr(request.state, "user", None) is None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from climassay.errors import ClimassayError, InputError
+from climassay.errors import ClimassayError, FullDatabaseError, InputError, LostDatabaseError
 
 API = "/api/"
 
@@ -147,6 +147,15 @@ def plain_message(error: str) -> str:
     """Return a plain sentence for a known error message; return other messages unchanged."""
     explanation = explain(error)
     return explanation.what if explanation else error
+
+
+def describe_outage(error: Exception) -> str | None:
+    """Return a sentence for users if the database cannot be used at the moment; None for other errors."""
+    if isinstance(error, LostDatabaseError):
+        return "The server has no connection to its database at the moment. Try again in a minute."
+    if isinstance(error, FullDatabaseError):
+        return f"The server’s disk is full, so nothing can be stored at the moment. Tell {_OWNER}."
+    return None
 
 
 async def refuse(

@@ -131,7 +131,7 @@ class StreamedReply:
     """
 
     def __init__(self) -> None:
-        self._buffer = b""
+        self._buffer = bytearray()
         self._message: dict[str, str] = {}
         self._finish: Any = None
         self._error: Any = None
@@ -152,7 +152,10 @@ class StreamedReply:
             BadReplyError: An event is not JSON, or not a part of a chat completion.
         """
         # Lines end with line feeds alone: JSON may hold other characters that end lines elsewhere.
-        *lines, self._buffer = (self._buffer + received).split(b"\n")
+        self._buffer += received
+        if b"\n" not in received:
+            return
+        *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
             name, _, data = line.strip().partition(b":")
             if name == b"data" and not self.done:
@@ -170,7 +173,7 @@ class StreamedReply:
         choice = {"message": self._message, "finish_reason": self._finish, "error": self._error}
         return _read_reply({"choices": [choice], "usage": self._usage})
 
-    def _add_event(self, data: bytes) -> None:
+    def _add_event(self, data: bytearray) -> None:
         if data == b"[DONE]":
             self.done = True
             return
