@@ -10,7 +10,7 @@ from climassay.io.delimited import DelimitedTable, arrange_rows
 from climassay.io.reading import MAX_TABLE_BYTES
 
 MAX_CELLS = 5_000_000
-"""Maximum number of cells of a workbook."""
+"""Maximum number of cells of a workbook; an empty row counts as one."""
 _CONTENT = "xl/workbook.xml"
 """Member of the archive that only workbooks have."""
 
@@ -45,8 +45,8 @@ def read_workbook(data: bytes) -> DelimitedTable:
         )
         names = [sheet.title for sheet in results.worksheets if sheet.sheet_state == "visible"]
         tables = {name: list(_iterate_rows(results[name], formulas[name])) for name in names}
-    except ValueError:
-        raise
+    except ValueError as error:  # openpyxl's messages have several lines
+        raise ValueError(str(error).splitlines()[0].rstrip(".")) from None
     except Exception as error:  # openpyxl raises errors of many kinds
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"it is damaged ({reason})") from None
@@ -64,9 +64,11 @@ def _iterate_rows(results: Any, formulas: Any) -> Iterator[list[str]]:
         results: Sheet with the stored results of formulas.
         formulas: The same sheet with the formulas.
     """
+    for sheet in (results, formulas):
+        sheet.reset_dimensions()  # openpyxl would leave out what lies outside the dimensions that the file states
     n_cells = 0
     for result_cells, formula_cells in zip(results.iter_rows(), formulas.iter_rows(), strict=True):
-        n_cells += len(result_cells)
+        n_cells += len(result_cells) or 1
         if n_cells > MAX_CELLS:
             raise ValueError(f"it has more than {MAX_CELLS:,} cells")
         for result, formula in zip(result_cells, formula_cells, strict=True):
