@@ -153,7 +153,7 @@ def test_a_document_that_is_an_attack_is_refused_in_one_sentence(name, folder):
     ],
     ids=["a far row", "far columns", "many columns"],
 )
-def test_a_workbook_has_a_limit_of_cells_empty_ones_included(rows, folder, monkeypatch):
+def test_a_workbook_has_a_limit_of_cells_and_rows(rows, folder, monkeypatch):
     monkeypatch.setattr("climassay.io.workbooks.MAX_CELLS", 10_000)
     (folder / "cells.xlsx").write_bytes(workbook(rows))
     [skipped] = read(folder / "cells.xlsx").skipped

@@ -10,7 +10,9 @@ from climassay.io.delimited import DelimitedTable, arrange_rows
 from climassay.io.reading import MAX_TABLE_BYTES
 
 MAX_CELLS = 5_000_000
-"""Maximum number of cells of a workbook; an empty row counts as one."""
+"""Maximum number of cells of a workbook."""
+MAX_ROWS = 1_048_576
+"""Maximum number of rows of a sheet, which spreadsheet programs have too."""
 _CONTENT = "xl/workbook.xml"
 """Member of the archive that only workbooks have."""
 
@@ -67,10 +69,12 @@ def _iterate_rows(results: Any, formulas: Any) -> Iterator[list[str]]:
     for sheet in (results, formulas):
         sheet.reset_dimensions()  # openpyxl would leave out what lies outside the dimensions that the file states
     n_cells = 0
-    for result_cells, formula_cells in zip(results.iter_rows(), formulas.iter_rows(), strict=True):
-        n_cells += len(result_cells) or 1
-        if n_cells > MAX_CELLS:
-            raise ValueError(f"it has more than {MAX_CELLS:,} cells")
+    for n_rows, (result_cells, formula_cells) in enumerate(
+        zip(results.iter_rows(), formulas.iter_rows(), strict=True), start=1
+    ):
+        n_cells += len(result_cells)
+        if n_cells > MAX_CELLS or n_rows > MAX_ROWS:
+            raise ValueError(f"it has more than {MAX_CELLS:,} cells or {MAX_ROWS:,} rows")
         for result, formula in zip(result_cells, formula_cells, strict=True):
             if result.value is None and formula.value is not None:
                 raise ValueError(
