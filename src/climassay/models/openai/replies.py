@@ -4,6 +4,7 @@ import json
 import math
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -132,7 +133,8 @@ class StreamedReply:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._message: dict[str, str] = {}
+        self._parts: defaultdict[str, list[str]] = defaultdict(list)
+        """Parts of the message's fields; joined only when needed, since joining takes time in proportion to a text."""
         self._finish: Any = None
         self._error: Any = None
         self._usage: Any = None
@@ -142,7 +144,7 @@ class StreamedReply:
     def text(self) -> str:
         """Answer so far, without reasoning."""
         # The last character may be half there yet.
-        content = self._message.get("content", "")
+        content = "".join(self._parts["content"])
         return separate_thoughts(join_surrogates(_HALF_AT_END.sub("", content))).answer
 
     def add(self, received: bytes) -> None:
@@ -170,7 +172,8 @@ class StreamedReply:
         self.add(b"\n")
         if not self.done and self._finish is None:
             raise BadReplyError("The server's answer broke off before it was complete.")
-        choice = {"message": self._message, "finish_reason": self._finish, "error": self._error}
+        message = {name: "".join(parts) for name, parts in self._parts.items() if parts}
+        choice = {"message": message, "finish_reason": self._finish, "error": self._error}
         return _read_reply({"choices": [choice], "usage": self._usage})
 
     def _add_event(self, data: bytearray) -> None:
@@ -194,7 +197,7 @@ class StreamedReply:
         parts[REASONING_FIELDS[0]] = f"{_flatten_text(parts[REASONING_FIELDS[0]])}{thoughts}"
         for name, part in parts.items():
             if isinstance(part, str):
-                self._message[name] = self._message.get(name, "") + part
+                self._parts[name].append(part)
         self._finish = finish_reason or self._finish
         self._error = choices[0].get("error") or self._error
         self._usage = event.get("usage") or self._usage
