@@ -160,6 +160,12 @@ def test_a_workbook_has_a_limit_of_cells_and_rows(rows, folder, monkeypatch):
     assert "10,000 cells" in skipped.reason
 
 
+def test_escapes_of_a_workbook_are_read_as_characters_and_half_a_character_is_replaced(folder):
+    (folder / "escapes.xlsx").write_bytes(workbook(cell="Seas_x000D_\nrise_xD83D_."))
+    [row] = parse_rows(folder / "escapes.xlsx", (folder / "escapes.xlsx").read_bytes())
+    assert row == {"text": "Seas\r\nrise\ufffd."}
+
+
 def test_a_workbook_is_unpacked_within_bounds(folder, monkeypatch):
     monkeypatch.setattr("climassay.io.workbooks.MAX_TABLE_BYTES", MEBIBYTE)
     (folder / "bomb.xlsx").write_bytes(workbook(media=bytes(MEBIBYTE)))

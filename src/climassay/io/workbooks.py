@@ -7,7 +7,7 @@ from datetime import date, datetime, time
 from typing import Any
 
 from climassay.io.delimited import DelimitedTable, arrange_rows
-from climassay.io.reading import MAX_TABLE_BYTES
+from climassay.io.reading import MAX_TABLE_BYTES, join_surrogates
 
 MAX_CELLS = 5_000_000
 """Maximum number of cells of a workbook."""
@@ -87,6 +87,8 @@ def _iterate_rows(results: Any, formulas: Any) -> Iterator[list[str]]:
 
 
 def _format_value(value: Any, number_format: str | None) -> str:
+    from openpyxl.utils.escape import unescape
+
     match value:
         case None:
             return ""
@@ -99,4 +101,5 @@ def _format_value(value: Any, number_format: str | None) -> str:
         case datetime() | date() | time():
             return value.isoformat()
         case _:
-            return str(value)
+            # Spreadsheet programs write a carriage return as _x000D_, which openpyxl does not decode.
+            return join_surrogates(unescape(str(value)))
