@@ -2,6 +2,7 @@
 rest has to wait, and goes on by itself afterwards.
 """
 
+import re
 import shutil
 import time
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 import requests
 
+from climassay.primer import book_path
 from climassay.records import Records
 from climassay.records.database import find_damage
 from climassay.web.access import SESSION_COOKIE
@@ -21,6 +23,7 @@ from faults.test_killed_server import DEBATE
 from labelling_crowd import Place, ServerProcess
 from patience import PATIENCE, until
 
+BOOK = book_path("aerosols_clouds")
 LOOK_EVERY = 0.2
 """Seconds between two requests to a server that is to recover."""
 
@@ -42,6 +45,20 @@ class Visits:
 
     def page(self, path):
         return requests.get(self.url + path, cookies={SESSION_COOKIE: self.session}, timeout=PATIENCE)
+
+    def upload(self):
+        """Send a book as a form."""
+        [token] = re.findall(r'<meta name="csrf" content="([0-9a-f]+)">', self.page("/").text)
+        with BOOK.open("rb") as file:
+            return requests.post(
+                f"{self.url}/library/upload",
+                headers={"x-csrf-token": token},
+                cookies={SESSION_COOKIE: self.session},
+                data={"new_collection": "sent"},
+                files={"files": (BOOK.name, file)},
+                allow_redirects=False,
+                timeout=PATIENCE,
+            )
 
     def check(self, claim=CLAIM):
         address, body = f"{self.url}/api/v1/checks", {"claim": claim}
@@ -95,9 +112,13 @@ def test_a_server_whose_disk_was_full_goes_on_when_there_is_room(given, api, tmp
                 assert visits.state(check) == "waiting"
                 assert {visits.page(path).status_code for path in ("/", "/library", "/results", "/check")} == {200}
                 assert_asks_for_patience(visits.check("Snow melts earlier than it did."), "disk is full")
+                assert_asks_for_patience(visits.upload(), "disk is full")
             eventually(lambda: visits.state(check) == "done")
             assert "disk is full" not in visits.page(f"/checks/{check}").text
             assert visits.check("Snow melts earlier than it did.").status_code == 202
+            sent = visits.upload()
+            assert sent.status_code == 303
+            eventually(lambda: ">done<" in visits.page(sent.headers["location"]).text)
         assert find_damage(disk.folder / "records.sqlite") is None
 
 

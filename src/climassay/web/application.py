@@ -101,6 +101,7 @@ def create_app(state: AppState) -> FastAPI:
             module.register(state)
     app.mount("/static", _Assets(directory=Path(str(files("climassay.web") / "static"))), name="static")
     app.add_exception_handler(ClimassayError, _handle_known_error)
+    app.add_exception_handler(OSError, _handle_os_error)
     app.add_exception_handler(HTTPException, _handle_http_error)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
     app.add_exception_handler(Exception, _handle_unexpected_error)
@@ -134,15 +135,25 @@ async def _handle_known_error(request: Request, error: Exception) -> Response:
         query = f"?next={quote(path, safe='')}" if request.method in ("GET", "HEAD") else ""
         return RedirectResponse(f"/sign-in{query}", status_code=303)
     if outage := describe_outage(error):
-        logging.getLogger("climassay.web").error("%s", error)
-        answer = _error_response(request, 503, outage)
-        answer.headers["Retry-After"] = str(RETRY_SECONDS)
-        return answer
+        return _outage_response(request, error, outage)
     if status == 500:
         logging.getLogger("climassay.web").error("%s", error)
         if getattr(request.state, "user", None) is None:
             return _error_response(request, status, "The server cannot do this at the moment; its log says why.")
     return _error_response(request, status, str(error))
+
+
+async def _handle_os_error(request: Request, error: Exception) -> Response:
+    if outage := describe_outage(error):
+        return _outage_response(request, error, outage)
+    raise error
+
+
+def _outage_response(request: Request, error: Exception, sentence: str) -> Response:
+    logging.getLogger("climassay.web").error("%s", error)
+    answer = _error_response(request, 503, sentence)
+    answer.headers["Retry-After"] = str(RETRY_SECONDS)
+    return answer
 
 
 async def _handle_http_error(request: Request, error: Exception) -> Response:

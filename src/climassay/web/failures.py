@@ -1,5 +1,6 @@
 """Errors with their HTTP status, and explanations of failed work in plain words."""
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -150,10 +151,11 @@ def plain_message(error: str) -> str:
 
 
 def describe_outage(error: Exception) -> str | None:
-    """Return a sentence for users if the database cannot be used at the moment; None for other errors."""
+    """Return a sentence for users if the database is away or the disk is full; None for other errors."""
     if isinstance(error, LostDatabaseError):
         return "The server has no connection to its database at the moment. Try again in a minute."
-    if isinstance(error, FullDatabaseError):
+    is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if is_full or isinstance(error, FullDatabaseError):
         return f"The server’s disk is full, so nothing can be stored at the moment. Tell {_OWNER}."
     return None
 
