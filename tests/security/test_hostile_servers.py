@@ -16,6 +16,8 @@ from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.finetuning import fine_tune
 from climassay.models.openai.pacing import RetryPolicy
 
+pytestmark = pytest.mark.faults
+
 LIMIT = 2**20
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
