@@ -1,10 +1,11 @@
+import errno
 import json
 import threading
 
 import pytest
 import sqlalchemy as sa
 
-from climassay.errors import InputError, LostDatabaseError, RecordsError
+from climassay.errors import FullDatabaseError, InputError, LostDatabaseError, RecordsError
 from climassay.web.jobs import JobReport, Stopped, jobs
 from patience import PATIENCE, job_at_its_end, reached, until
 from web_parts import application_over, post
@@ -212,6 +213,49 @@ def test_a_job_whose_end_could_not_be_stored_is_done_again(error, place_on, data
     assert job_at_its_end(place.jobs, job).state == "done"
     assert [event.body["n"] for event in place.jobs.events(job)] == [0, 1, 2]
     assert not failures
+
+
+def test_a_job_that_waits_for_room_says_so_until_it_goes_on(place_on, database_url, monkeypatch):
+    place, is_full = place_on(database_url), threading.Event()
+    monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("climassay.web.jobs.POLL_INTERVAL", 0.05)
+    end = place.jobs._end
+
+    def fail(*arguments, **values):
+        if is_full.is_set():
+            raise FullDatabaseError("full")
+        end(*arguments, **values)
+
+    monkeypatch.setattr(place.jobs, "_end", fail)
+    place.jobs.register("count", counting, "corpus")
+    place.jobs.start(place)
+    is_full.set()
+    job = place.jobs.submit("count", "Count", {"to": 3})
+    until(lambda: "disk is full" in place.jobs.get(job).message)
+    is_full.clear()
+    assert "disk is full" not in job_at_its_end(place.jobs, job).message
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (FullDatabaseError("sqlite:///secret"), "disk is full"),
+        (LostDatabaseError("postgresql://secret"), "no connection to its database"),
+        (OSError(errno.ENOSPC, "No space left on device", "/secret"), "disk is full"),
+    ],
+)
+def test_an_outage_is_503_with_a_sentence_that_keeps_addresses_private(error, words, place, monkeypatch):
+    def fail(*_arguments):
+        raise error
+
+    with application_over(place) as client_of:
+        client = client_of("admin")
+        monkeypatch.setattr(place.accounts, "users", fail)
+        answer = client.get("/users")
+    assert answer.status_code == 503
+    assert words in answer.text
+    assert "secret" not in answer.text
+    assert int(answer.headers["retry-after"]) > 0
 
 
 def test_a_job_that_lost_the_database_is_done_again(place_on, database_url):

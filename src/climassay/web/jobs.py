@@ -14,6 +14,7 @@ followers of the job. Changes by other processes are read every few seconds by o
 import asyncio
 import contextlib
 import json
+import logging
 import math
 import os
 import threading
@@ -31,6 +32,7 @@ from starlette.concurrency import run_in_threadpool
 
 from climassay.errors import ClimassayError, InputError, LostDatabaseError, RecordsError
 from climassay.records.database import Database, build_record
+from climassay.web.failures import describe_outage
 
 Lane = Literal["checks", "questions", "training", "corpus"]
 """Name of a queue; jobs in different lanes do not wait for each other."""
@@ -52,6 +54,7 @@ POLL_INTERVAL = 5.0
 """Time between two checks of the database for jobs and events of other processes, in seconds."""
 
 
+_LOGGER = logging.getLogger("climassay.web")
 metadata = sa.MetaData()
 
 jobs = sa.Table(
@@ -250,6 +253,8 @@ class Jobs:
         self.owner = "s" + os.urandom(6).hex()
         self._active: set[str] = set()
         """Ids of the jobs that this server's threads are working on."""
+        self._stalled: dict[str, str] = {}
+        """Reasons why the end of a job could not be stored, by the job's id, until the job is taken up again."""
         database.create_tables(metadata)
 
     def register(self, kind: str, work: JobWork, lane: Lane) -> None:
@@ -292,6 +297,8 @@ class Jobs:
                 now, active_ids = time.time(), list(self._active)
                 is_orphaned = sa.and_(jobs.c.owner == self.owner, jobs.c.started_at < now, jobs.c.id.not_in(active_ids))
                 self._queue_again(sa.and_(jobs.c.owner != self.owner, is_abandoned), is_orphaned)
+            except RecordsError as error:
+                _LOGGER.error("%s", error)
             except Exception:
                 traceback.print_exc()
             self._stopping.wait(HEARTBEAT_SECONDS)
@@ -345,7 +352,11 @@ class Jobs:
     def _read(self, query: sa.Select[Any]) -> "Sequence[Job]":
         return [
             build_record(
-                Job, row, payload=json.loads(row.payload), result=None if row.result is None else json.loads(row.result)
+                Job,
+                row,
+                payload=json.loads(row.payload),
+                result=None if row.result is None else json.loads(row.result),
+                message=row.message if row.state in ENDED else self._stalled.get(row.id, row.message),
             )
             for row in self.database.rows(query)
         ]
@@ -407,10 +418,16 @@ class Jobs:
                 else:
                     try:
                         self._run_job(context, job)
+                    except RecordsError as error:
+                        self._stalled[job.id] = describe_outage(error) or str(error)
+                        raise
                     finally:
                         self._active.discard(job.id)
-            except Exception:
+            except RecordsError as error:
                 # The thread must survive a temporary loss of the database.
+                _LOGGER.error("%s", error)
+                self._stopping.wait(POLL_INTERVAL)
+            except Exception:
                 traceback.print_exc()
                 self._stopping.wait(POLL_INTERVAL)
 
@@ -464,6 +481,7 @@ class Jobs:
                 update = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
                 claim = update.values(state="running", owner=self.owner, seen_at=now, started_at=now)
                 if self.database.execute(claim):
+                    self._stalled.pop(job.id, None)
                     self.announce(job.id)
                     return job
                 self._active.discard(job.id)
