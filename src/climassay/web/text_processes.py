@@ -133,6 +133,8 @@ class TextProcesses:
                 self._remove_text(user)
                 raise
             sandbox = self._idle.pop() if self._idle else self._start()
+            if not sandbox.is_alive:  # The system has ended it, for example because memory was short.
+                sandbox = self._start()
         try:
             yield sandbox
         finally:
