@@ -1,11 +1,12 @@
 import json
 import threading
+from collections import Counter
 
 import pytest
 import sqlalchemy as sa
 
 from climassay.errors import InputError, LostDatabaseError, RecordsError
-from climassay.web.jobs import JobReport, Stopped, jobs
+from climassay.web.jobs import MAX_RUNNING_PER_USER, JobReport, Stopped, jobs
 from patience import PATIENCE, job_at_its_end, reached, until
 from web_parts import application_over, post
 
@@ -123,6 +124,26 @@ def test_a_job_that_hangs_stops_no_other(place, lane, other):
     assert place.jobs.get(hanging).state == "running"
     gate.open.set()
     job_at_its_end(place.jobs, hanging)
+
+
+def test_hanging_jobs_of_two_people_leave_places_for_others(place):
+    gate = Gate()
+    place.jobs.register("hanging", lambda *_: gate(), "checks")
+    place.jobs.register("quick", lambda *_: {}, "checks")
+    hanging = [place.jobs.submit("hanging", "x", {}, by=by) for by in ("ada", "bob") for _ in range(4)]
+    place.jobs.start(place)
+
+    def running():
+        return [job for job in map(place.jobs.get, hanging) if job.state == "running"]
+
+    until(lambda: len(running()) == 2 * MAX_RUNNING_PER_USER)
+    assert job_at_its_end(place.jobs, place.jobs.submit("quick", "x", {}, by="cy")).state == "done"
+    own = place.jobs.get(place.jobs.submit("quick", "x", {}, by="ada"))
+    assert place.jobs.turn(own).n_own_running == MAX_RUNNING_PER_USER
+    assert Counter(job.by for job in running()) == {"ada": MAX_RUNNING_PER_USER, "bob": MAX_RUNNING_PER_USER}
+    gate.open.set()
+    for job in (*hanging, own.id):
+        assert job_at_its_end(place.jobs, job).state == "done"
 
 
 def test_a_stopped_job_ends(started):
