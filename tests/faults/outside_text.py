@@ -186,7 +186,7 @@ TOKENS = (
     "A-a ", "one ", "two ", "million ", "the ", "2019 ", "1.5 ", ", ", "( ", "Because ", "if ", "is ", "more than ",
     "in the ", "may ", "first ", "half ", "warms ", "rises ", "The ", "the sources ", "of ", "{\"a\": ", "[1, ",
     "<think>", "\\boxed{", "A, ", "! ", "? ", "; ", "|", "| ", "](", "(1", "(1,", "a_",
-    "a.a", ":;.", "1;•", "&#1;", "\\u00",
+    "a.a", "[^\n", "\\begin{", "<td>", ":;.", "1;•", "&#1;", "\\u00",
 )  # fmt: skip
 """Tokens that open, continue or nearly complete what the expressions look for."""
 
