@@ -18,10 +18,10 @@ from climassay.web.accounts import User
 from climassay.web.failures import Failure, TooLarge
 
 MAX_PROCESSES = 2
-"""Maximum number of texts that are checked at the same time; each process needs about 80 MB."""
+"""Maximum number of texts that are checked at the same time; each process needs about 100 MB."""
 MAX_TEXTS_PER_USER = 2
 """Maximum number of a user's texts that are being checked or wait."""
-MAX_MEMORY = 2 << 30
+MAX_MEMORY = 1 << 30
 """Maximum address space of a process, in bytes."""
 MAX_PROCESSOR_SECONDS = 20
 """Maximum processor time of a check, without the searches and the encoder, which run in the server."""
