@@ -1,4 +1,5 @@
 import json
+import socket
 import threading
 from collections import Counter
 
@@ -6,9 +7,10 @@ import pytest
 import sqlalchemy as sa
 
 from climassay.errors import InputError, LostDatabaseError, RecordsError
+from climassay.web.access import SESSION_COOKIE
 from climassay.web.jobs import MAX_RUNNING_PER_USER, JobReport, Stopped, jobs
 from patience import PATIENCE, job_at_its_end, reached, until
-from web_parts import application_over, post
+from web_parts import application_over, post, serving
 
 
 def counting(place, payload, report):
@@ -327,3 +329,34 @@ def test_work_of_others_is_not_shown_and_not_stopped(place):
         assert client_of(None).get(path).status_code == 303
         assert client_of("admin").get("/jobs/j123/events").status_code == 404
         assert post(client_of("adjudicator"), f"/jobs/{job}/stop").status_code == 403
+
+
+@pytest.mark.process
+def test_a_listener_who_does_not_read_or_has_gone_holds_up_nobody(place):
+    begin, n_events = threading.Event(), 300
+
+    def tell(_place, _payload, report):
+        reached(begin)
+        for number in range(n_events):
+            report.event("number", {"n": number, "words": "x" * 20_000})
+
+    place.jobs.register("telling", tell, "questions")
+    job = place.jobs.submit("telling", "x", {}, by="ada")
+    place.accounts.add("ada")
+    session = place.accounts.begin_session("ada", days=1)
+    request = f"GET /jobs/{job}/events HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {SESSION_COOKIE}={session}\r\n\r\n"
+    with serving(place) as address:
+        idle, gone, keen = (socket.create_connection(address) for _ in range(3))
+        for listener in (idle, gone, keen):
+            listener.sendall(request.encode())
+            assert b"200 OK" in listener.recv(4096)
+        until(lambda: len(place.streams._topics[job].followers) == 3)
+        gone.close()
+        begin.set()
+        heard = b""
+        while b"event: end" not in heard[-1000:]:
+            heard += keen.recv(1 << 20)
+        assert heard.count(b"event: number") == n_events
+        for listener in (idle, keen):
+            listener.close()
+        until(lambda: job not in place.streams._topics)

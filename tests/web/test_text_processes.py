@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from urllib.parse import urlencode
 
 import pytest
-import uvicorn
 
 import runaway
 from climassay.web import confidence, create_app, text_processes
 from climassay.web.access import SESSION_COOKIE
 from climassay.web.text_processes import MAX_PROCESSES, MAX_TEXTS_PER_USER, TooManyTexts, VisitorLeft
 from patience import until
-from web_parts import post
+from web_parts import post, serving
 from web_routes import csrf_of
 
 pytestmark = pytest.mark.process
@@ -42,13 +41,13 @@ def held(place, *names):
     """Texts of these users whose checks never end; they are stopped at the end."""
     released, ended = threading.Event(), []
 
-    def check(name):
+    def check(account):
         try:
-            place.text_processes.call(user(place, name), runaway.burn, TEXT, has_left=released.is_set)
+            place.text_processes.call(account, runaway.burn, TEXT, has_left=released.is_set)
         except VisitorLeft:
-            ended.append(name)
+            ended.append(account.name)
 
-    threads = [threading.Thread(target=check, args=(name,)) for name in names]
+    threads = [threading.Thread(target=check, args=(user(place, name),)) for name in names]
     for thread in threads:
         thread.start()
     try:
@@ -136,17 +135,3 @@ def token(place, session):
     client = TestClient(create_app(place), base_url="http://127.0.0.1")
     client.cookies.set(SESSION_COOKIE, session)
     return csrf_of(client)
-
-
-@contextmanager
-def serving(place):
-    """A real server in a thread; yields its address."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(place), ws="none", log_level="critical"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        yield listening.getsockname()
-    finally:
-        server.should_exit = True
-        thread.join()
