@@ -82,7 +82,10 @@ def options_for(
         for name, info in setting_fields(settings).items():
             if not names or name in names or name in parameters:
                 option = Parameter.combine(_make_option(name, info, show_defaults), parameters.get(name, Parameter()))
-                group.__annotations__[name] = Annotated[_option_type(info.annotation) | None, option, settings]
+                option_type = _option_type(info.annotation)
+                # For a flag of type "bool | None", cyclopts would take "none" as not given.
+                hint = option_type if option_type is bool else option_type | None
+                group.__annotations__[name] = Annotated[hint, option, settings]
                 setattr(group, name, None)
         return group
 
