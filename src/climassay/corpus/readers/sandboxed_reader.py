@@ -1,6 +1,6 @@
-"""Read untrusted files in a separate process, which may crash, hang or exhaust its memory safely.
+"""Read untrusted files in a separate process, so that a crash, a hang or exhausted memory does not affect this process.
 
-PDF files are read by a large C library: a file that crashes it must not end a server, nor crash each restart of it.
+This matters most for PDF files, which are read by a large C library.
 """
 
 import base64
@@ -48,8 +48,9 @@ def read_sandboxed(
     """Read one file in a separate process; see :func:`climassay.corpus.readers.file_types.read`.
 
     The process may use ``max_memory`` bytes of address space, and is killed if it does not finish a page within
-    ``timeout`` seconds, or if ``is_stopped`` returns True. An exception raised by ``on_page`` ends the reading. If the
-    process crashes, hangs, runs out of memory or is stopped, the result has no documents and one reason.
+    ``timeout`` seconds, or if ``is_stopped`` returns True. An exception raised by ``on_page`` stops the process. If the
+    process crashes, hangs, runs out of memory or is stopped, the result has no documents and one reason for skipping
+    the file.
     """
 
     def answer(_question: str, pages: Any) -> None:
@@ -77,9 +78,7 @@ def _result_from_data(data: dict[str, Any]) -> ReadResult:
     return ReadResult(data["source"], documents, tuple(Skipped(**fields) for fields in data["skipped"]))
 
 
-def draw_sandboxed(
-    path: Path, page: int, *, max_memory: int = MAX_MEMORY, timeout: float = DRAW_TIMEOUT
-) -> "DrawnPage":
+def draw_sandboxed(path: Path, page: int, *, max_memory: int = MAX_MEMORY) -> "DrawnPage":
     """Render a page of a PDF file in a separate process; see :func:`climassay.corpus.readers.pdf.draw_page`.
 
     Raises:
@@ -89,7 +88,7 @@ def draw_sandboxed(
 
     with Sandbox(max_memory) as sandbox:
         try:
-            drawn_page = sandbox.call(_draw_page, {"path": str(path), "page": page}, timeout=timeout)
+            drawn_page = sandbox.call(_draw_page, {"path": str(path), "page": page}, timeout=DRAW_TIMEOUT)
         except SandboxError as error:
             raise DocumentError(f"Page {page} is damaged or too complex to be drawn: {error}.") from None
     boxes = tuple((left, top, right, bottom) for left, top, right, bottom in drawn_page["boxes"])

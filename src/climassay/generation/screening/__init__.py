@@ -1,7 +1,7 @@
-"""Screening: named, optional checks that reject faulty drafts but remove none (ClimaQA, section 4.2, appendix A.4.1).
+"""Screening: named, optional checks that mark faulty drafts as rejected (ClimaQA, section 4.2, appendix A.4.1).
 
-The modules whose names end in ``checks`` have the checks of one draft; ``catalogue`` runs and counts them. Further
-modules find faults of seed passages and near-duplicates, and let a model answer a question again.
+Modules whose names end in ``checks`` contain checks of single drafts, which ``catalogue`` runs and counts. Other
+modules find unsuitable seed passages and near-duplicates.
 """
 
 from climassay.generation.draft import question_draft

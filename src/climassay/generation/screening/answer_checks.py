@@ -184,10 +184,6 @@ class Verification:
 
         If the call failed, the draft is undecided. Rejected drafts, drafts without an answer or term, and drafts that
         were verified before are unchanged.
-
-        Args:
-            drafts: Drafts of any kind.
-            on_progress: Called with the number of new answers.
         """
         on_result = None if on_progress is None else (lambda _index, _answer: on_progress(1))
 
