@@ -83,10 +83,7 @@ def options_for(
         for name, info in setting_fields(settings).items():
             if not names or name in names or name in parameters:
                 option = Parameter.combine(_make_option(name, info, show_defaults), parameters.get(name, Parameter()))
-                option_type = _option_type(info.annotation)
-                # For a flag of type "bool | None", cyclopts would take "none" as not given.
-                hint = option_type if option_type is bool else option_type | None
-                group.__annotations__[name] = Annotated[hint, option, settings]
+                group.__annotations__[name] = Annotated[_option_type(info.annotation) | None, option, settings]
                 setattr(group, name, None)
         return group
 
@@ -105,6 +102,12 @@ def _make_converter(option_type: Any) -> Callable[[Any, Sequence[Token]], Any]:
     return lambda _, tokens: convert(option_type, tokens)
 
 
+def _refuse_none(_: Any, value: bool | None) -> None:
+    """Raise ValueError if the value of a switch is "none"."""
+    if value is None:
+        raise ValueError("it takes true or false")
+
+
 def _make_option(name: str, info: "FieldInfo", show_default: bool) -> Parameter:
     """Return the ``Parameter`` of an option for a field of settings."""
     option_type, help_text = _option_type(info.annotation), summary(info)
@@ -115,7 +118,8 @@ def _make_option(name: str, info: "FieldInfo", show_default: bool) -> Parameter:
     converter = None if option_type is bool or is_list else _make_converter(option_type)
     if bounds := field_bounds(info):
         return _bounded_parameter(bounds, help=help_text, converter=converter)
-    return Parameter(help=help_text, negative=negative, converter=converter)
+    validator = _refuse_none if option_type is bool else None
+    return Parameter(help=help_text, negative=negative, converter=converter, validator=validator)
 
 
 def given_values(options: object, settings: type) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 Each kind of job belongs to a lane with its own threads: questions do not wait for checks, and a check whose model hangs
 does not stop other checks. The threads share each loaded model, which answers one request at a time. Collections are
-changed in one thread, so that two uploads never write to a collection at the same time. In each lane, users take turns, and
-the jobs of one user never take all places.
+changed in one thread, so that two uploads never write to a collection at the same time. In each lane, users take turns,
+and the jobs of one user never take all places.
 
 A job that was running when its server was killed is queued again, so its work must be resumable. A running job belongs
 to one server as long as that server updates ``seen_at``; a server that has lost a job no longer changes it.
