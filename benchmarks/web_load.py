@@ -7,8 +7,8 @@ Sixth Assessment Report; its vectors are random numbers), a dataset of 400 draft
 two experiments and a fact-check. Every search is for other words, in all collections. Beside each page stands its ratio
 to the mean page; once without thinking, to see where the server is saturated. Clients are threads of this process, on
 the same machine, and take compressed pages as browsers do. Beside them, others (``--checkers``) check texts without a
-pause, every second one of repeated tokens. The memory of the server is that after each page was read twice, and at the
-end.
+pause, every second one of repeated tokens. The memory of the server is that after each page was read twice and some
+texts were checked, and after each crowd.
 
 Run: python benchmarks/web_load.py [--clients 20] [--checkers 4] [--seconds 60] [--think 1] [--passages 12000] [--json]
 """
@@ -297,6 +297,8 @@ def main() -> None:
                 connection.request("GET", address, headers={"Cookie": f"{SESSION_COOKIE}={session}"})
                 connection.getresponse().read()
                 first.setdefault(kind, round(1000 * (time.perf_counter() - before)))
+            if given.checkers:
+                crowd(server.url, place, session, known, 1, given.checkers, 20, given.think)
             memory = [server.memory()]
             found = []
             for think in (given.think, 0):
