@@ -67,6 +67,7 @@ def test_check_of_a_server_that_is_silent_ends_within_its_time(tmp_path, monkeyp
         code, out, err = run_command(monkeypatch, capsys, "models", "check", "openai:test", *where)
     assert (code, out) == (1, "")
     assert "openai:test gave no answer: The server did not answer within 1 s." in err
+    assert "--deadline" in err
 
 
 @pytest.fixture
