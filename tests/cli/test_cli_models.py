@@ -163,11 +163,10 @@ def files(tmp_path, monkeypatch):
     [
         ("generate", "validate", "apply", "prompted:openai:m", "{}/questions.jsonl"),
         ("generate", "mask", "prompted:openai:m", "{}/statements.jsonl", "-o", "{}/masked.jsonl"),
-        ("generate", "mask", "prompted", "{}/statements.jsonl", "-o", "{}/masked.jsonl", "-m", "openai:m"),
         ("metrics", "entailment", "evaluate", "supports:openai:m", "{}/pairs.jsonl"),
         ("generate", "screen", "{}/questions.jsonl", "--entailment", "prompted:openai:m"),
     ],
-    ids=["validator", "masker", "masker with a model", "entailment", "screen"],
+    ids=["validator", "masker", "entailment", "screen"],
 )
 def test_options_reach_the_model_and_what_it_can_do_is_kept(files, monkeypatch, capsys, words):
     # Without log-probabilities the answers are generated, so that every option is sent.

@@ -1,14 +1,17 @@
 import errno
 import json
+import socket
 import threading
+from collections import Counter
 
 import pytest
 import sqlalchemy as sa
 
 from climassay.errors import FullDatabaseError, InputError, LostDatabaseError, RecordsError
-from climassay.web.jobs import JobReport, Stopped, jobs
+from climassay.web.access import SESSION_COOKIE
+from climassay.web.jobs import MAX_RUNNING_PER_USER, JobReport, Stopped, jobs
 from patience import PATIENCE, job_at_its_end, reached, until
-from web_parts import application_over, post
+from web_parts import application_over, post, serving
 
 
 def counting(place, payload, report):
@@ -124,6 +127,26 @@ def test_a_job_that_hangs_stops_no_other(place, lane, other):
     assert place.jobs.get(hanging).state == "running"
     gate.open.set()
     job_at_its_end(place.jobs, hanging)
+
+
+def test_hanging_jobs_of_two_people_leave_places_for_others(place):
+    gate = Gate()
+    place.jobs.register("hanging", lambda *_: gate(), "checks")
+    place.jobs.register("quick", lambda *_: {}, "checks")
+    hanging = [place.jobs.submit("hanging", "x", {}, by=by) for by in ("ada", "bob") for _ in range(4)]
+    place.jobs.start(place)
+
+    def running():
+        return [job for job in map(place.jobs.get, hanging) if job.state == "running"]
+
+    until(lambda: len(running()) == 2 * MAX_RUNNING_PER_USER)
+    assert job_at_its_end(place.jobs, place.jobs.submit("quick", "x", {}, by="cy")).state == "done"
+    own = place.jobs.get(place.jobs.submit("quick", "x", {}, by="ada"))
+    assert place.jobs.turn(own).n_own_running == MAX_RUNNING_PER_USER
+    assert Counter(job.by for job in running()) == {"ada": MAX_RUNNING_PER_USER, "bob": MAX_RUNNING_PER_USER}
+    gate.open.set()
+    for job in (*hanging, own.id):
+        assert job_at_its_end(place.jobs, job).state == "done"
 
 
 def test_a_stopped_job_ends(started):
@@ -350,3 +373,34 @@ def test_work_of_others_is_not_shown_and_not_stopped(place):
         assert client_of(None).get(path).status_code == 303
         assert client_of("admin").get("/jobs/j123/events").status_code == 404
         assert post(client_of("adjudicator"), f"/jobs/{job}/stop").status_code == 403
+
+
+@pytest.mark.process
+def test_a_listener_who_does_not_read_or_has_gone_holds_up_nobody(place):
+    begin, n_events = threading.Event(), 300
+
+    def tell(_place, _payload, report):
+        reached(begin)
+        for number in range(n_events):
+            report.event("number", {"n": number, "words": "x" * 20_000})
+
+    place.jobs.register("telling", tell, "questions")
+    job = place.jobs.submit("telling", "x", {}, by="ada")
+    place.accounts.add("ada")
+    session = place.accounts.begin_session("ada", days=1)
+    request = f"GET /jobs/{job}/events HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {SESSION_COOKIE}={session}\r\n\r\n"
+    with serving(place) as address:
+        idle, gone, keen = (socket.create_connection(address) for _ in range(3))
+        for listener in (idle, gone, keen):
+            listener.sendall(request.encode())
+            assert b"200 OK" in listener.recv(4096)
+        until(lambda: len(place.streams._topics[job].followers) == 3)
+        gone.close()
+        begin.set()
+        heard = b""
+        while b"event: end" not in heard[-1000:]:
+            heard += keen.recv(1 << 20)
+        assert heard.count(b"event: number") == n_events
+        for listener in (idle, keen):
+            listener.close()
+        until(lambda: job not in place.streams._topics)

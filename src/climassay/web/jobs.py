@@ -2,7 +2,8 @@
 
 Each kind of job belongs to a lane with its own threads: questions do not wait for checks, and a check whose model hangs
 does not stop other checks. The threads share each loaded model, which answers one request at a time. Collections are
-changed in one thread, so that two uploads never write to a collection at the same time. In each lane, users take turns.
+changed in one thread, so that two uploads never write to a collection at the same time. In each lane, users take turns,
+and the jobs of one user never take all places.
 
 A job that was running when its server was killed is queued again, so its work must be resumable. A running job belongs
 to one server as long as that server updates ``seen_at``; a server that has lost a job no longer changes it.
@@ -36,8 +37,10 @@ from climassay.web.failures import describe_outage
 
 Lane = Literal["checks", "questions", "training", "corpus"]
 """Name of a queue; jobs in different lanes do not wait for each other."""
-WORKERS: Mapping[Lane, int] = {"checks": 4, "questions": 4, "training": 1, "corpus": 1}
-"""Maximum number of concurrently running jobs by lane."""
+WORKERS: Mapping[Lane, int] = {"checks": 8, "questions": 8, "training": 1, "corpus": 1}
+"""Maximum number of concurrently running jobs by lane. Most of them wait for a model."""
+MAX_RUNNING_PER_USER = 3
+"""Maximum number of a user's running jobs in a lane, so that two users whose jobs hang leave places for others."""
 MIN_PAST_JOBS = 3
 """Minimum number of past jobs required to estimate the start of a queued job."""
 State = Literal["queued", "running", "done", "failed", "stopped"]
@@ -142,6 +145,8 @@ class Turn:
 
     n_before: int
     """Number of queued jobs that will start before it."""
+    n_own_running: int
+    """Number of the user's running jobs if one of them has to end first; else 0."""
     seconds: float | None
     """Estimated seconds until the job starts; None if too few jobs of its kind have finished for an estimate."""
 
@@ -435,14 +440,19 @@ class Jobs:
         """Return the queued jobs of a lane in the order in which they will start.
 
         Users take turns: the next job is the oldest job of the user with the fewest running jobs. If several users have
-        equally few, the user whose last job started earliest comes first.
+        equally few, the user whose last job started earliest comes first. Jobs of a user with
+        :data:`MAX_RUNNING_PER_USER` running jobs wait until one of these has ended.
         """
+        return self._read_queue(lane)[0]
+
+    def _read_queue(self, lane: Lane) -> "tuple[Sequence[Job], Mapping[str | None, int]]":
+        """Return the queued jobs of a lane in order, and the number of running jobs by user."""
         in_lane = sa.and_(jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
         queued_jobs = self._read(
             sa.select(jobs).where(in_lane, jobs.c.state == "queued").order_by(jobs.c.made_at, jobs.c.id)
         )
-        if len(queued_jobs) < 2:
-            return queued_jobs
+        if not queued_jobs:
+            return (), {}
         is_running = jobs.c.state == "running"
         is_served = sa.or_(is_running, jobs.c.started_at >= queued_jobs[0].made_at)
         columns = sa.func.sum(sa.case((is_running, 1), else_=0)), sa.func.max(jobs.c.started_at)
@@ -455,27 +465,36 @@ class Jobs:
             is_first = n_queued_before[job.by] == 0
             keys[job.id] = (n_running + n_queued_before[job.by], last_served_at if is_first else math.inf, job.made_at)
             n_queued_before[job.by] += 1
-        return sorted(queued_jobs, key=lambda job: keys[job.id])
+        running_by_user = {by: n_running for by, (n_running, _) in served_by_user.items()}
+        return sorted(queued_jobs, key=lambda job: keys[job.id]), running_by_user
 
     def turn(self, job: Job) -> Turn | None:
         """Return the position of a job in its lane, with an estimate of its start; None if the job is not queued."""
         if job.state != "queued":
             return None
         lane, _ = self._works[job.kind]
-        ids = [waiting_job.id for waiting_job in self.queued(lane)]
-        if job.id not in ids:
+        queued_jobs, running_by_user = self._read_queue(lane)
+        n_before = next((index for index, queued_job in enumerate(queued_jobs) if queued_job.id == job.id), None)
+        if n_before is None:
             return None
         is_past = sa.and_(jobs.c.kind == job.kind, jobs.c.state == "done", jobs.c.started_at.is_not(None))
         query = sa.select(jobs.c.ended_at - jobs.c.started_at).where(is_past).order_by(jobs.c.made_at.desc()).limit(20)
         durations = [float(row[0]) for row in self.database.rows(query)]
-        n_before = ids.index(job.id)
-        n_rounds = -(-(n_before + 1) // WORKERS[lane])
-        return Turn(n_before, median(durations) * n_rounds if len(durations) >= MIN_PAST_JOBS else None)
+        n_own_running = running_by_user.get(job.by, 0)
+        if n_own_running < MAX_RUNNING_PER_USER:
+            n_own_running = 0
+        n_own_before = sum(queued_job.by == job.by for queued_job in queued_jobs[:n_before])
+        n_rounds = max(-(-(n_before + 1) // WORKERS[lane]), -(-(n_own_before + 1) // MAX_RUNNING_PER_USER))
+        seconds = median(durations) * n_rounds if len(durations) >= MIN_PAST_JOBS else None
+        return Turn(n_before, n_own_running, seconds)
 
     def _claim_next(self, lane: Lane) -> Job | None:
         # Only one thread claims at a time, so that none removes an id from _active that another has just added.
         with self._claim_lock:
-            for job in self.queued(lane):
+            queued_jobs, running_by_user = self._read_queue(lane)
+            for job in queued_jobs:
+                if running_by_user.get(job.by, 0) >= MAX_RUNNING_PER_USER:
+                    continue
                 self._active.add(job.id)
                 now = time.time()
                 update = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
