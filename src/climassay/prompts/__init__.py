@@ -39,7 +39,6 @@ class Profile:
     brief: bool
     scored: bool
     calibrated: bool
-    side_check: bool
     excerpt_words: int
     text_tokens: int
     sentence_tokens: int
@@ -56,8 +55,8 @@ class Profile:
         return tokens if self.name == "small" else max(tokens, self.text_tokens)
 
 
-SMALL = Profile("small", True, True, True, True, 120, 80, 60, 0, False, 4)
-STRONG = Profile("strong", False, False, False, False, 0, 400, 120, 3, True, 8)
+SMALL = Profile("small", True, True, True, 120, 80, 60, 0, False, 4)
+STRONG = Profile("strong", False, False, False, 0, 400, 120, 3, True, 8)
 PROFILES = {profile.name: profile for profile in (SMALL, STRONG)}
 
 
@@ -74,8 +73,6 @@ class ProfileSettings:
     """Whether verdicts and levels are derived from the probabilities of options, not from a JSON answer."""
     calibrated: Annotated[bool | None, Field(examples=[True])] = None
     """Whether these probabilities are calibrated by a content-free prompt."""
-    side_check: Annotated[bool | None, Field(examples=[True])] = None
-    """Whether a model is asked which side its explanation takes, in order to detect contradictions."""
     excerpt_words: Annotated[int | None, Field(examples=[120])] = None
     """Maximum number of words of each passage; of longer passages, only the sentences most similar to the question are
     used. 0 for no limit."""
