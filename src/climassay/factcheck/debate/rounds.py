@@ -214,7 +214,12 @@ def _leave_one_out(
                 context,
                 [opinion for opinion in last_round.opinions if opinion.advocate != name],
                 [part for part in last_round.parts if part.advocate != name],
-                [item for item in consolidation.follow_ups if name not in (item.to, item.asker)],
+                [
+                    item
+                    for item in consolidation.follow_ups
+                    # A standard question tells an advocate what the others say.
+                    if name not in (item.to, item.asker) and f"{name} says" not in item.question
+                ],
             )
             for name in names
         ]
