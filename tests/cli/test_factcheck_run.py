@@ -23,7 +23,7 @@ CLAIMS = (
 KEYS = {
     "run", "skipped", "tallies", "verdicts", "scale", "n_classes", "claims", "repeated", "with_truth", "outcomes",
     "scores",
-    "by_round", "distributions", "nei", "rounds", "agreement", "contradictions", "citations", "left_out", "risk",
+    "by_round", "distributions", "nei", "rounds", "agreement", "citations", "left_out", "risk",
     "disagreements", "failed", "demonstration", "failures", "with_failures", "usage",
 }  # fmt: skip
 

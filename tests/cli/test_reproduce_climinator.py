@@ -10,14 +10,14 @@ from climassay.factcheck import DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP
 from climassay.workspace import Workspace
 from command_line import done, refused
-from debate_tables import BOOKS, PASSAGES, SCORED, SUN, Script, make_collection, paragraph
+from debate_tables import BOOKS, PASSAGES, UNGRADED, SUN, Script, make_collection, paragraph
 
 CLAIMS = {
     SUN: "inaccurate",
     "The sun delivers practically all the energy that the Earth receives, so it causes the warming.": "misleading",
     "The effective forcing by CO2 from 1750 to 2019 was larger than that of the Sun.": "mostly accurate",
 }
-RULES = DebateSettings(rounds=2, split="whole", check_claims=False, profile=SCORED)
+RULES = DebateSettings(rounds=2, split="whole", check_claims=False, profile=UNGRADED)
 COLLECTIONS = {"ipcc": "physical", "wmo": "ice", "contrarian": "pamphlet"}
 
 

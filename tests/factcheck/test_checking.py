@@ -28,7 +28,7 @@ from climassay.models.encoders import load_encoder
 from climassay.prompts import ProfileSettings
 from climassay.records import Records
 from debate_parts import Shelf, company_of, debates
-from debate_tables import SCORED
+from debate_tables import UNGRADED
 from scripted_model import ScriptedModel
 
 IPCC = AdvocateSettings("IPCC", collections=("ar6",), min_cosine=0.0)
@@ -41,7 +41,7 @@ SUN, ICE, COW = (
 
 def debating(*advocates, **changes):
     """Settings of a small debate: two advocates, rules, no screening."""
-    known = {"model": "local:scripted", "scale": "binary", "split": "rules", "check_claims": False, "profile": SCORED}
+    known = {"model": "local:scripted", "scale": "binary", "split": "rules", "check_claims": False, "profile": UNGRADED}
     return DebateSettings(advocates or (IPCC, WMO), **{**known, **changes})
 
 
@@ -96,7 +96,7 @@ def test_the_mediator_is_neutral_where_an_advocate_is_adversarial(chosen, advers
     ("changes", "elicitation", "brief"),
     [
         ({}, "scored", True),
-        ({"profile": SCORED}, "scored", False),
+        ({"profile": UNGRADED}, "scored", False),
         ({"profile": ProfileSettings("strong")}, "schema", False),
         ({"model": DEFAULT_MODEL}, "scored", True),
         ({"model": DEFAULT_MODEL, "wording": "full"}, "scored", False),

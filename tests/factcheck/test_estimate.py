@@ -12,7 +12,7 @@ from climassay.factcheck.estimate import MAX_REHEARSED, estimate_debate
 from climassay.models.servers import Price
 from climassay.prompts import ProfileSettings
 from debate_parts import Shelf, company_of, debates
-from debate_tables import SCORED
+from debate_tables import UNGRADED
 from scripted_model import ScriptedModel
 
 IPCC = AdvocateSettings("IPCC", collections=("ar6",), min_cosine=0.0, passages=1)
@@ -24,7 +24,7 @@ CLAIMS = [
 
 
 def debating(*advocates, **changes):
-    known = {"model": "local:scripted", "split": "rules", "check_claims": False, "rounds": 1, "profile": SCORED}
+    known = {"model": "local:scripted", "split": "rules", "check_claims": False, "rounds": 1, "profile": UNGRADED}
     return DebateSettings(advocates or (IPCC, WMO, PLAIN), **{**known, **changes})
 
 

@@ -16,8 +16,8 @@ from climassay.factcheck import AdvocateSettings, DebateResources, DebateSetting
 from climassay.factcheck.scales import CLIMATE_FEEDBACK
 from climassay.models import Message
 from debate_tables import (
-    SCORED,
     SUN,
+    UNGRADED,
     UNSURE,
     Script,
     View,
@@ -67,7 +67,7 @@ def debate(text: str, place: str, folder: str, **settings):
         advocates,
         model="local:scripted",
         scale="climate-feedback",
-        **{"split": "whole", "check_claims": False, "rounds": 2, "profile": SCORED, **settings},
+        **{"split": "whole", "check_claims": False, "rounds": 2, "profile": UNGRADED, **settings},
     )
     company = DebateResources({"local:scripted": script.model}, known.collections, encoder=encoder())
     return held(script, chosen, company, text if place == "claim" else SUN)

@@ -188,7 +188,7 @@ def _risk_plot(risk: RiskCoverage) -> LinePlot:
     constant_points = (Point(0.0, risk.constant_accuracy), Point(1.0, risk.constant_accuracy))
     constant = Series(f"always '{risk.constant}'", constant_points, reference=True)
     note = (
-        f"Verdicts from the surest on, by {risk.ordered_by}. Bars: 95% interval (Wilson). 'Not enough information' and "
+        f"Verdicts from the surest on, by confidence. Bars: 95% interval (Wilson). 'Not enough information' and "
         f"failed checks cover nothing. Dashed: always '{risk.constant}' ({percent(risk.constant_accuracy)}%)."
     )
     return LinePlot(
