@@ -121,7 +121,7 @@ class Script:
     Args:
         plans: By name of the advocate, or ``mediator``: views in order of the rounds, the last of which stays (a text
             is a view with this verdict), or a function from the prompt to a view.
-        question: What is written where a question is asked.
+        question: What is written where a question is asked; a text or a function of the name of who is asked.
         reply: What is written where a reply is asked for; a text or a function of the prompt.
         split: The answer of the model that reads the claim.
     """
@@ -161,7 +161,7 @@ class Script:
             "likelihood": view.likelihood,
             "placement": view.placement,
             "explanation": view.says or f"{speaker} finds it {view.verdict}{citations}.",
-            "questions": [{"to": name, "question": _text(self.question, prompt), "queries": []} for name in view.asks],
+            "questions": [{"to": name, "question": _text(self.question, name), "queries": []} for name in view.asks],
         }
         return json.dumps(self._filled(schema, fields, prompt))
 
@@ -187,8 +187,8 @@ class Script:
         return [prompt for prompt in self.model.texts if speaker_of(prompt) == speaker]
 
 
-def _text(given: "str | Callable[[str], str]", prompt: str) -> str:
-    return given(prompt) if callable(given) else given
+def _text(given: "str | Callable[[str], str]", about: str) -> str:
+    return given(about) if callable(given) else given
 
 
 def speaker_of(prompt: str) -> str:

@@ -10,7 +10,7 @@ from climassay.factcheck import DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP
 from climassay.workspace import Workspace
 from command_line import done, refused
-from debate_tables import BOOKS, PASSAGES, UNGRADED, SUN, Script, make_collection, paragraph
+from debate_tables import BOOKS, PASSAGES, SUN, UNGRADED, Script, make_collection, paragraph
 
 CLAIMS = {
     SUN: "inaccurate",

@@ -73,18 +73,18 @@ class ProfileSettings:
     """Whether verdicts and levels are derived from the probabilities of options, not from a JSON answer."""
     calibrated: Annotated[bool | None, Field(examples=[True])] = None
     """Whether these probabilities are calibrated by a content-free prompt."""
-    excerpt_words: Annotated[int | None, Field(examples=[120])] = None
+    excerpt_words: Annotated[int | None, Field(ge=0, examples=[120])] = None
     """Maximum number of words of each passage; of longer passages, only the sentences most similar to the question are
     used. 0 for no limit."""
-    text_tokens: Annotated[int | None, Field(examples=[80])] = None
+    text_tokens: Annotated[int | None, Field(ge=1, examples=[80])] = None
     """Maximum number of tokens of a draft, an explanation or a reply."""
-    sentence_tokens: Annotated[int | None, Field(examples=[60])] = None
+    sentence_tokens: Annotated[int | None, Field(ge=1, examples=[60])] = None
     """Maximum number of tokens per sentence, for prompts that ask for a number of sentences."""
-    queries: Annotated[int | None, Field(examples=[3])] = None
+    queries: Annotated[int | None, Field(ge=0, examples=[3])] = None
     """Maximum number of search queries per statement of a claim; with 0, the statement itself is the only query."""
     grade_passages: Annotated[bool | None, Field(examples=[True])] = None
     """Whether passages are graded, so that advocates get only passages relevant to the claim."""
-    passages: Annotated[int | None, Field(examples=[8])] = None
+    passages: Annotated[int | None, Field(ge=1, examples=[8])] = None
     """Maximum number of passages in a prompt of an advocate."""
 
 
