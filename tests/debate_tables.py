@@ -136,15 +136,16 @@ class Script:
     ) -> None:
         self.plans, self.question, self.reply, self.split = plans, question, reply, split
         self.model = ScriptedModel(write=self._write)
-        self.rounds: Counter[str] = Counter()
-        """How many views each participant has given."""
+        self._rounds: Counter[tuple[str, str]] = Counter()
+        """How many views each participant has given on each claim."""
 
     def _write(self, prompt: str, schema: Any) -> Any:
         if prompt.startswith("<system>You prepare"):
             return self.split
         speaker = speaker_of(prompt)
-        self.rounds[speaker] += 1
-        view = self._view(speaker, prompt, self.rounds[speaker])
+        key = speaker, re.findall(r"^Claim: (.*)$", prompt, re.MULTILINE)[-1]
+        self._rounds[key] += 1
+        view = self._view(speaker, prompt, self._rounds[key])
         if view.fails:
             return ModelError(f"{speaker} is not to be reached.")
         # An advocate cites its first passage and the mediator whatever they cite: nothing else supports a verdict.

@@ -86,9 +86,9 @@ def test_table_1_is_finished_and_a_second_run_asks_nothing(workspace, claims, sc
     assert binary["Climinator (scripted)"].scores["Acc."].n == 3, "a repeated claim is resampled as one"
     assert binary["Climinator (scripted)"].n == 4
     assert dict(result.facts)["Model local:scripted"].startswith(script.model.fingerprint)
-    n_asked = len(script.model.options) + len(script.model.texts)
+    n_asked = len(script.model.texts)
     again = reproduced(workspace, script, tables=["1"], claims=claims)
-    assert len(script.model.options) + len(script.model.texts) == n_asked
+    assert len(script.model.texts) == n_asked
     assert again.paper_tables[0].ours == first.ours
 
 

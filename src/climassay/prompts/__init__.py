@@ -77,7 +77,7 @@ class ProfileSettings:
     """Maximum number of words of each passage; of longer passages, only the sentences most similar to the question are
     used. 0 for no limit."""
     text_tokens: Annotated[int | None, Field(ge=1, examples=[80])] = None
-    """Maximum number of tokens of a draft, an explanation or a reply."""
+    """Maximum number of tokens of a draft, a quotation, an explanation or a reply."""
     sentence_tokens: Annotated[int | None, Field(ge=1, examples=[60])] = None
     """Maximum number of tokens per sentence, for prompts that ask for a number of sentences."""
     queries: Annotated[int | None, Field(ge=0, examples=[3])] = None

@@ -135,7 +135,7 @@ def _judgement_schema(prompt: AssessmentPrompt, scale: Scale, text: Mapping[str,
     if prompt.passages:
         quotation: dict[str, Any] = {
             "passage": {"type": "integer", "enum": list(prompt.passages)},
-            "quotation": {"type": "string", "maxLength": _MAX_QUOTATION_LENGTH},
+            "quotation": {"type": "string", "maxLength": min(_MAX_QUOTATION_LENGTH, text["maxLength"])},
             "side": _enum_schema(get_args(Side)),
         }
         if prompt.statements and not prompt.is_advocate:
