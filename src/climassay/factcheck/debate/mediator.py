@@ -291,7 +291,12 @@ def final_verdict(context: DebateContext, claim: str, last: Round, consolidation
     if not consolidation.informed:
         if failed_opinions and len(failed_opinions) == len(last.opinions):
             return Verdict("failed", None, claim, error=failed_opinions[0].error)
-        return Verdict("not enough information", scale.nei, claim, caveats=failure_notes)
+        withheld_notes = tuple(
+            f"{opinion.advocate} would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites supports it."
+            for opinion in last.opinions
+            if opinion.withheld
+        )
+        return Verdict("not enough information", scale.nei, claim, caveats=(*withheld_notes, *failure_notes))
     verification = verify(context, consolidation.assessment, claim, consolidation.sources)
     fields = verification._asdict()
     verdict = Verdict("not enough information", fields.pop("verdict"), claim, **fields)

@@ -87,8 +87,8 @@ OUTCOME: Mapping[Outcome, str] = {
 }
 ENDING: Mapping[Outcome, str] = {
     "verdict": "",
-    "not enough information": "No verdict: the sources do not say enough for one. That makes the claim neither right "
-    "nor wrong; what was searched and found is listed below.",
+    "not enough information": "No verdict: nothing that was found and quoted supports one. That makes the claim "
+    "neither right nor wrong; what was searched and found is listed below.",
     "not checkable": "The text states nothing that evidence could confirm or refute: it may be a question, an opinion, "
     "a wish or a call to do something. It was not debated, and nothing was searched for it.",
     "not about climate": "The claim is not about climate, its causes, its consequences or what is done about it. It "
@@ -433,7 +433,7 @@ def _advocate_view(transcript: Transcript, profile: AdvocateProfile) -> Advocate
         notes += [*_list_sentence_problems(opinion.explanation), *_list_removals(opinion)]
         if opinion.withheld:
             notes.append(
-                f"It would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites supports that."
+                f"It would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites supports it."
             )
     return AdvocateView(
         name,
