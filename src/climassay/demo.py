@@ -24,7 +24,7 @@ from climassay.models.contract import number_format
 from climassay.progress import Progress
 from climassay.prompts import ProfileSettings
 from climassay.questions import GAP, option_letter
-from climassay.reporting import Case, Cases, Prose, Report, Section, Table, counted
+from climassay.reporting import Case, Cases, Prose, Report, Section, Table
 from climassay.reporting.html import Block
 from climassay.session import Session
 from climassay.workspace import Workspace
@@ -415,7 +415,7 @@ def _describe_opinion(opinion: "AdvocateOpinion") -> str:
     if opinion.withheld:
         description += f", although it would say \u201c{opinion.withheld}\u201d"
     if n_quotations:
-        description += f"; {opinion.removed_quotations} of its {counted(n_quotations, 'quotation')} in no passage"
+        description += f"; quotations in no passage: {opinion.removed_quotations} of {n_quotations}"
     return description
 
 

@@ -115,7 +115,7 @@ def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
 
 def test_too_little_information_is_said_plainly_with_what_was_searched():
     page = page_of(NEI_CHECK)
-    assert "No verdict: the sources do not say enough for one." in page.words
+    assert "No verdict: nothing that was found and quoted supports one." in page.words
     assert "IPCC in ar6: 1 passage found ([1]), not enough to judge" in page.words
     assert 'class="scale"' not in page.page
     empty = replace(NEI_CHECK, rounds=tuple(

@@ -87,7 +87,8 @@ def check_claim(
         Session.opened(workspace) as session,
         open_checker(session, debate_settings, "check", config, model) as checker,
     ):
-        encoder, past_checks = checker.setup.encoder, ()
+        encoder = checker.setup.encoder
+        past_checks: tuple[PastCheck, ...] = ()
         if encoder is not None:
             past_checks = tuple(
                 factcheck.find_past_checks(session.records, claim_record.text, encoder, limit=MAX_PAST_CHECKS)

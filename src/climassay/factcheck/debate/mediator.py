@@ -292,9 +292,9 @@ def final_verdict(context: DebateContext, claim: str, last: Round, consolidation
         if failed_opinions and len(failed_opinions) == len(last.opinions):
             return Verdict("failed", None, claim, error=failed_opinions[0].error)
         withheld_notes = tuple(
-            f"{opinion.advocate} would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites supports it."
-            for opinion in last.opinions
-            if opinion.withheld
+            f"{item.advocate} would say \u201c{item.withheld}\u201d, but nothing that it quotes or cites supports it."
+            for item in last.opinions
+            if item.withheld
         )
         return Verdict("not enough information", scale.nei, claim, caveats=(*withheld_notes, *failure_notes))
     verification = verify(context, consolidation.assessment, claim, consolidation.sources)
