@@ -14,13 +14,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from unittest.mock import patch
 
 from climassay.confidence.extraction import ExtractOptions, extract
-from climassay.confidence.statement import Statement, read_statements, write_statements
+from climassay.confidence.statement import Statement, read_statements
 from climassay.corpus.readers.file_types import read
+from climassay.reporting.results import write_rows
 
 
 def statements_of(data: Path, wanted: int) -> list[Statement]:
@@ -84,7 +85,7 @@ def _approximate():  # type: ignore[no-untyped-def]
 def runs(data: Path, wanted: int) -> Iterator[tuple[str, dict[str, float]]]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "statements.jsonl"
-        write_statements((replace(one, id=str(n)) for n, one in enumerate(statements_of(data, wanted))), file)
+        write_rows(file, (asdict(replace(one, id=str(n))) for n, one in enumerate(statements_of(data, wanted))))
         for way in ("after", "before"):
             command = [sys.executable, __file__, "--way", way, "--file", str(file)]
             yield way, json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -1,8 +1,9 @@
 """Statements of planted topics, and an encoder whose vectors can be worked out: what they name, and a little noise."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from climassay.confidence.statement import Statement
 from climassay.confidence.topics import AssignedStatement, Topic, TopicModel
 from climassay.confidence.vocabulary import TAGS
+from climassay.reporting.results import write_rows
 from topic_encoder import TOPICS, TopicEncoder
 
 WORDS = {
@@ -64,6 +66,11 @@ def statement(number: int, topic: str, **changes: Any) -> Statement:
         working_group=f"WG{1 + number % 2}",
     )
     return replace(made, **changes)
+
+
+def write_statements(statements: Iterable[Statement], file: Path) -> None:
+    """Write statements as ``climassay confidence extract`` does."""
+    write_rows(file, map(asdict, statements))
 
 
 def planted(each: int = 30, topics: Sequence[str] = TOPICS) -> list[Statement]:

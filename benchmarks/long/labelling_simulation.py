@@ -33,7 +33,6 @@ from climassay.generation.validation.validators import Validator
 from climassay.io import parse_json, read_text, write_file
 from climassay.learning import auroc, fit_path
 from climassay.learning.linear import Scaling, project_to_span
-from climassay.learning.splits import random_split
 from climassay.reporting import Axis, LinePlot, Point, Prose, Report, Section, Series, Table
 from climassay.statistics import Estimate, Interval, mean_estimates, proportion
 
@@ -202,8 +201,26 @@ def simulate(
     return [done[split] for split in range(chosen.splits)]
 
 
+def _random_split(groups: ArrayLike, share: float, *, seed: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Split items at random by whole groups.
+
+    Groups are added to the test set until it has a proportion ``share`` of the items. At least one group remains for
+    training. ``groups`` has the group of each item, shape [items].
+    """
+    group_ids = np.asarray(groups)
+    order = np.random.default_rng(seed).permutation(np.unique(group_ids))
+    min_size, test_groups, size = share * len(group_ids), [], 0
+    for group in order[:-1]:
+        if size >= min_size:
+            break
+        test_groups.append(group)
+        size += int((group_ids == group).sum())
+    is_test = np.isin(group_ids, test_groups)
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)
+
+
 def _one_split(items: SimulationItems, settings: SimulationSettings, split: int) -> SplitResult:
-    pool, test = random_split(items.groups, settings.test_share, seed=[settings.seed, split])
+    pool, test = _random_split(items.groups, settings.test_share, seed=[settings.seed, split])
     if len(pool) < settings.start:
         raise InputError(
             f"A simulation that starts with {settings.start} labels needs more than the {len(pool)} training items "

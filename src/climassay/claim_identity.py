@@ -20,9 +20,10 @@ _LOOKALIKES = str.maketrans(
 _DOUBLE_QUOTE = re.compile(r'(?<!\d)"|"(?=\w)')
 _SINGLE_QUOTE = re.compile(r"(?<!\w)'+|(?<!\d)'+(?!\w)")
 _QUOTED_NUMBER = re.compile(r"""(?<!\w)(["'])((?:(?!\1).)*\d)\1(?!\w)""")
-"""Quoted text that ends with a digit; a quotation mark after a digit otherwise means feet or inches."""
+"""Pattern of quoted text that ends with a digit. Other quotation marks after a digit mean feet or inches."""
 _CASED_UNIT = re.compile(r"(?<![^\W\d_])[mp](?=(?:wh?|g|j|pa|hz|t)\b)|(?<=\d)[ -]?[gkmt](?!\w)", re.IGNORECASE)
-"""Letters whose case distinguishes units: m and p before a unit (milli or mega), and after a number also g, k, m, t."""
+"""Pattern of letters whose case distinguishes units: m and p before a unit (milli or mega) and, after a number, also g,
+k, m and t."""
 
 
 def claim_key(text: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _REDRAW_SECONDS = 0.2
 """Minimum interval between updates of the display in a notebook, in seconds."""
 FIRST_LINE_SECONDS, LINE_SECONDS = 10.0, 60.0
-"""Seconds until the first line on a task's progress in a log file, and minimum seconds between such lines."""
+"""Seconds until the first line about a task is written to a log file, and minimum seconds between further lines."""
 _PACE_SAMPLES = 50
 """Number of the most recent updates over which the seconds per unit of work are averaged."""
 
@@ -162,7 +162,7 @@ class NotebookBars(Bars):
 def _below_the_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
     """Yield a function that displays an object below a notebook's cell in place of the previous one.
 
-    The display is updated at most five times per second. If ``keep`` is set, the last object remains after the block.
+    The display is updated at most five times per second. If ``keep`` is True, the last object remains after the block.
     """
     from IPython.display import HTML, display
 
@@ -250,7 +250,10 @@ class _Bar(Task):
         return next(task for task in self._display.tasks if task.id == self._id)
 
     def running(self) -> Iterator[Task]:
-        """Yield the bar. Afterwards, if its total is unknown, set it to the count, or remove a bar without progress."""
+        """Yield the bar.
+
+        Afterwards, if its total is unknown, set the total to the count, or remove a bar without progress.
+        """
         yield self
         task = self._task
         if task.total is None and not task.completed:

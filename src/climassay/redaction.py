@@ -58,7 +58,7 @@ def without_secrets(text: str) -> str:
 
 
 def note_secret(key: str) -> None:
-    """Register a key for redaction that comes from elsewhere than :data:`SECRET_VARIABLES`."""
+    """Register a key to be redacted that is in none of :data:`SECRET_VARIABLES`."""
     if is_secret(key):
         _registered_secrets.add(key)
 

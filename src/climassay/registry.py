@@ -35,7 +35,7 @@ _MODULE_NAMES = {
 }
 """Module name by distribution, for distributions whose module has another name."""
 _INDIRECT_REQUIREMENTS = {"local": ("huggingface-hub",), "web": ("starlette",)}
-"""Distributions by extra that climassay imports, although they are only indirect requirements of the extra."""
+"""Distributions by extra that climassay imports directly, but the extra requires only indirectly."""
 
 
 class Requirement(NamedTuple):

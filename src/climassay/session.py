@@ -1,13 +1,13 @@
 """Session: a workspace with its records, models, collections and encoders, each opened at first use and shared.
 
-Commands, pages, the demo and the calls of :mod:`climassay.api` open one and do their work over it::
+Commands, pages, the demo and the functions of :mod:`climassay.api` work in a session::
 
     with Session.opened("my-project") as session:
         climassay.ask("How much has the sea level risen?", "ipcc", model="openai:gpt-4o-mini", workspace=session)
         climassay.check_claim("Volcanoes emit more CO2 than people.", "ipcc", workspace=session)
 
-Models, encoders and collections are opened at first use, cached, and closed with the session: the second call above
-reuses the encoder of the first.
+Models, encoders and collections are cached and closed with the session: the second call above reuses the encoder of the
+first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ MIN_ITEMS_FOR_PROGRESS = 50
 
 
 class Session:
-    """Session in a workspace: keeps the records, models, collections and encoders that were opened.
+    """Workspace in use, with the records, models, collections and encoders opened so far.
 
     Args:
         workspace: Workspace of the collections and records, or its folder, which is created at first use; None for the
@@ -141,20 +141,13 @@ class Session:
     ) -> Iterator["Run"]:
         """Start a run in the records, yield it, and end it after the block.
 
-        Args:
-            command: Name of the command, for the records.
-            config: Settings and inputs on which the results depend.
-            seeds: Random seeds by purpose.
+        ``config`` are the settings and inputs on which the results depend, and ``seeds`` the random seeds by purpose.
         """
         with self.records.run(command=command, config=dict(config), seeds=dict(seeds or {})) as run:
             yield run
 
     def model(self, model: "Generator | str", options: ModelOptions | None = None) -> "Generator":
         """Return the model with the given name, loading it only once per session; return a loaded model unchanged.
-
-        Args:
-            model: Name of a model, or a loaded model.
-            options: Options for loading; by default the session's.
 
         Raises:
             InputError: The name is invalid, or an option does not apply to the model.
@@ -174,9 +167,7 @@ class Session:
     def load(self, name: str, defaults: ModelOptions = ModelOptions()) -> "Generator":
         """Load a model with those of the session's options that apply to it.
 
-        Args:
-            name: Name of the model.
-            defaults: Values for options that the session does not set.
+        ``defaults`` are values for options that the session does not set.
 
         Raises:
             InputError: The name is invalid, or an option does not apply to the model.
@@ -185,7 +176,7 @@ class Session:
         return self.model(name, self.options.with_defaults(defaults).fitting(name))
 
     def progress_of(self, count: int) -> Progress:
-        """Return the session's progress display, or a silent display if there are only a few items."""
+        """Return the session's progress display, or a silent display if ``count`` is low."""
         return self.progress if count >= MIN_ITEMS_FOR_PROGRESS else Progress()
 
     def recorded(self, model: "Generator", run: "Run") -> "RecordedModel":
@@ -195,7 +186,7 @@ class Session:
         return RecordedModel(model, self.records, run, use_cache=not self.options.no_cache)
 
     def encoder(self, name: str | None = None) -> "Encoder":
-        """Return the encoder with a name, loading it only once per session; by default the bundled encoder."""
+        """Return the encoder with the given name, loaded only once per session; by default the bundled encoder."""
         from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
         encoder_name = name or BUNDLED_ENCODER

@@ -1,4 +1,4 @@
-"""Settings: fields described once, from which TOML files are read, commented files written, and options made.
+"""Settings: classes whose fields are described once, for TOML files, command-line options and documentation.
 
 A class of settings (:func:`settings`) is a pydantic dataclass, whose instances are validated. The docstring below a
 field describes it in files, options and documentation. :func:`parse_table` reads an instance from a TOML table,
@@ -287,7 +287,7 @@ def _check_integers(value: object) -> None:
 
 
 def summary(info: FieldInfo) -> str:
-    """Return the first paragraph of a field's description as a single line."""
+    """Return the first paragraph of a field's description on a single line."""
     return " ".join((info.description or "").partition("\n\n")[0].split())
 
 

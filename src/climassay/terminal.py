@@ -1,7 +1,7 @@
-"""Consoles that show text of models, documents and servers without obeying the control characters in it.
+"""Consoles that show text of models, documents and servers with its control characters as escapes.
 
-A terminal obeys such characters: they change its title, clear the screen or fill the clipboard. They are shown as
-escapes; what is stored and written to files keeps them.
+A terminal would obey these characters: they can change its title, clear the screen or fill the clipboard. Stored text
+and files keep them.
 """
 
 import re
@@ -19,7 +19,7 @@ _CONTROL_CHARACTERS = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Escape the control characters in a text, to which a terminal would react.
+    r"""Escape the control characters in a text, which a terminal would obey.
 
     Example:
         >>> visible("\x1b]0;title\x07")

@@ -34,7 +34,7 @@ class Workspace:
             root: Folder; by default ``$CLIMASSAY_WORKSPACE``, else ``.climassay`` in the current folder.
 
         Raises:
-            InputError: The folder cannot be created, or the path is that of a file.
+            InputError: The folder cannot be created, or the path is a file.
         """
         path = Path(root or os.environ.get(WORKSPACE_VARIABLE) or ".climassay").expanduser().absolute()
         try:
@@ -99,7 +99,7 @@ _PARTS = ("records.sqlite*", "collections", "adapters", "uploads", "activations"
 def _make_private(root: Path) -> None:
     """Remove other users' permissions for a workspace.
 
-    If the folder contains other files, too, only the files and folders of the workspace are made private.
+    If the folder also contains other files, only the files and folders of the workspace are made private.
     """
     if os.name != "posix":
         return
@@ -131,9 +131,9 @@ _usual_mask: int | None = None
 
 
 def restrict_to_user() -> None:
-    """Make the files that this process creates from now on private to its user.
+    """Make all files that this process creates from now on private to its user.
 
-    :mod:`climassay.io` still gives the usual permissions to files in folders that other users can enter.
+    In folders that other users can enter, :mod:`climassay.io` still gives files the usual permissions.
     """
     global _usual_mask
     if os.name == "posix" and _usual_mask is None:

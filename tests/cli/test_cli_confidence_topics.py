@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from api_server import ApiServer
-from climassay.confidence.statement import write_statements
 from climassay.confidence.topics import Grouping
 from climassay.confidence.topics.modelling import compute_centres
 from climassay.records import Records
@@ -16,7 +15,7 @@ from climassay.records.queries import run_details
 from climassay.reporting.html import report_from_data
 from climassay.workspace import Workspace
 from command_line import done, json_of, refused
-from planted_statements import WORDS, NoisyTopicEncoder, planted, statement
+from planted_statements import WORDS, NoisyTopicEncoder, planted, statement, write_statements
 from scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.model

@@ -142,14 +142,14 @@ def test_brackets_are_printed(console, capsys):
 
 
 def test_brackets_are_no_markup_of_what_is_waited_for(capsys):
-    with progress_bars(False).status(f"Loading {NAME} ..."), progress_bars(False).task(f"Asking {NAME}", total=2):
+    with progress_bars().status(f"Loading {NAME} ..."), progress_bars().task(f"Asking {NAME}", total=2):
         pass
     assert f"Asking {NAME}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("count", "shown"), [(0, False), (3, True)])
 def test_work_of_unknown_length_leaves_no_open_bar(capsys, count, shown):
-    with progress_bars(False).task("Keeping the answers") as task:
+    with progress_bars().task("Keeping the answers") as task:
         task.advance(count)
     err = capsys.readouterr().err
     assert ("Keeping the answers" in err) == shown
@@ -158,7 +158,7 @@ def test_work_of_unknown_length_leaves_no_open_bar(capsys, count, shown):
 
 
 def test_the_quiet_wait_in_silence(capsys):
-    with progress_bars(True).status("Loading ..."):
+    with progress_bars().status("Loading ..."):
         pass
     assert capsys.readouterr().err == ""
 

@@ -6,9 +6,10 @@ import json
 import pytest
 
 from climassay.api.ppairs_tables import PUBLISHED
-from climassay.confidence.statement import Statement, write_statements
+from climassay.confidence.statement import Statement
 from climassay.reporting.paper_tables import load_paper_tables
 from command_line import json_of, refused
+from planted_statements import write_statements
 from tiny_models import save_tiny
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")

@@ -107,14 +107,13 @@ def write_inputs(given: Path, url: str) -> None:
 def write_observations(file: Path) -> None:
     """Statements about six topics, most of them tagged."""
     import planted_statements
-    from climassay.confidence.statement import write_statements
 
     untagged = [
         planted_statements.statement(number, topic, tag=None)
         for topic in ("ocean", "cloud")
         for number in range(100, 106)
     ]
-    write_statements([*planted_statements.planted(), *untagged], file)
+    planted_statements.write_statements([*planted_statements.planted(), *untagged], file)
 
 
 def make_workspace(folder: Path) -> None:

@@ -15,14 +15,13 @@ EARLIER = b"what was there before"
 
 def writers() -> dict[str, Callable[[Path], object]]:
     """What writes a file of the user's, by name."""
-    from climassay.confidence.statement import write_statements
     from climassay.confidence.topics import write_names, write_topics
     from climassay.generation import write_drafts
     from climassay.generation.annotation import AnnotationSettings, write_annotations
     from climassay.io import write_file
     from climassay.models.openai.finetuning import FineTuningState, write_state
     from generated_drafts import draft
-    from planted_statements import planted, topics_of
+    from planted_statements import planted, topics_of, write_statements
 
     statements = planted(1, ("cloud", "ocean"))
     return {

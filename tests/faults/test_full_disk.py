@@ -85,11 +85,10 @@ def server():
 @pytest.fixture(scope="module")
 def given(tmp_path_factory, server):
     """Inputs, a small model and a workspace, on a disk with room."""
-    from climassay.confidence.statement import write_statements
     from climassay.confidence.topics import write_topics
     from climate_tasks import write_tasks
     from debate_workspaces import make_model
-    from planted_statements import planted, topics_of
+    from planted_statements import planted, topics_of, write_statements
 
     folder = tmp_path_factory.mktemp("given")
     inputs.write_inputs(folder, server.url)

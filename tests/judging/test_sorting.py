@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from climassay.errors import InputError
 from climassay.judging import sort_items
 from climassay.judging.merging import (
-    gains,
     interleave,
     merge_all_pairs,
     merge_beam,
     merge_exact,
     merge_greedy,
+    step_logprobs,
 )
 from climassay.judging.preferences import Comparisons
 from climassay.judging.ranking import sort_groups
@@ -125,7 +125,7 @@ def test_exact_equals_unlimited_beam_on_500_random_merges(score):
 @pytest.mark.parametrize(("probability", "is_open"), [(0.70, True), (0.72, False), (0.30, True), (0.28, False)])
 def test_threshold_of_the_thesis(probability, is_open):
     # Binary entropy is 0.611 nats at 0.70 and 0.593 nats at 0.72.
-    blocked = np.isinf(gains(np.array([math.log(probability / (1 - probability))]), 0.6)).any()
+    blocked = np.isinf(step_logprobs(np.array([math.log(probability / (1 - probability))]), 0.6)).any()
     assert blocked != is_open
 
 

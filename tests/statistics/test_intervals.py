@@ -27,7 +27,6 @@ from climassay.statistics import (
     krippendorff_alpha,
     mcnemar,
     mcnemar_power,
-    mcnemar_sample_size,
     mean_estimate,
     mean_estimates,
     paired_difference,
@@ -241,14 +240,6 @@ def test_power_agrees_with_simulation():
 
     simulated = np.mean([significant(int(won), int(lost)) for won, lost, _ in draws])
     assert mcnemar_power(gain, loss, n) == pytest.approx(simulated, abs=0.025)
-
-
-def test_sample_size_is_where_power_is_reached():
-    n = mcnemar_sample_size(0.2, 0.08, power=0.8)
-    assert mcnemar_power(0.2, 0.08, n) >= 0.8
-    assert mcnemar_power(0.2, 0.08, n // 2) < 0.8
-    with pytest.raises(InputError):
-        mcnemar_sample_size(0.1, 0.1)
 
 
 def test_cohen_textbook_example():

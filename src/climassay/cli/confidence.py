@@ -135,7 +135,7 @@ def lint(
     for file in output:
         if file.resolve() in {draft.resolve() for draft in files}:
             raise InputError(f"{file} is the draft itself: name another file.")
-    with open_session(workspace, options, as_json=as_json) as session:
+    with open_session(workspace, options) as session:
         result = api.lint_confidence(files, rules=rules, model=model, workspace=session)
         full_result = with_failed_calls(result, session.records) if session.records_of_runs else result
     for file in output:

@@ -162,7 +162,7 @@ def check(
         raise InputError(f"{claim_review} is a folder: name a file.")
     dated_claim = make_claim(claim[0], source=source, date=iso_date(date), appearance=appearance)
     settings = debate.settings()
-    with open_session(debate.workspace, debate, as_json=as_json, ray=debate) as session:
+    with open_session(debate.workspace, debate, ray=debate) as session:
         if dry_run or estimate:
             estimated_debates = claims.estimate_debates([dated_claim], settings, samples=samples, workspace=session)
             if dry_run:
@@ -237,7 +237,7 @@ def run(
         raise InputError(f"{pages} is a file: name a folder for the pages.")
     table = claims.claim_table(file, ClaimColumns(claim, truth, source, date))
     settings = debate.settings()
-    with open_session(debate.workspace, debate, as_json=as_json, ray=debate) as session:
+    with open_session(debate.workspace, debate, ray=debate) as session:
         if dry_run or (estimate and not as_json):
             sample = claims.sample_claims(table, limit, settings.seed)
             estimated_debates = claims.estimate_debates(sample.claims, settings, samples=samples, workspace=session)

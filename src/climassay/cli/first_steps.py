@@ -38,7 +38,7 @@ def demo(
 
     print_line("climassay shows what it does, with a very small model.")
     workspace = Workspace.open(output.parent / "workspace")
-    steps = run_demo(workspace, output, say=print_line, progress=progress_bars(as_json))
+    steps = run_demo(workspace, output, say=print_line, progress=progress_bars())
     if as_json:
         print_json({"report": output, **{name: value for step in steps for name, value in step.data.items()}})
     else:

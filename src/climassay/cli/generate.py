@@ -76,8 +76,6 @@ add_command(
     setup=WorkspaceOptions,
     writes={"output": (Parameter(alias="-o", help="Write the drafts with their marks."), _write_drafts)},
     drafts=Annotated[str, Parameter()],
-    orders=bounded(1, name="--permutations"),
-    min_agreement=bounded(0.01, 1, name="--min-agreement"),
 )
 add_command(app, "checks", api.list_screening_checks)
 add_command(app, "list", api.list_datasets)

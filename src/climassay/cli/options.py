@@ -17,6 +17,7 @@ from cyclopts import Group, Parameter, Token, convert
 from climassay.cli.output import check_output_files, emit, print_note, progress_bars
 from climassay.errors import InputError, ModelError, NoAnswerError
 from climassay.models.options import ModelOptions
+from climassay.progress import Progress
 from climassay.redaction import TrustedUrl
 from climassay.session import Session
 from climassay.settings import describe_bounds, field_bounds, setting_fields, summary
@@ -237,7 +238,7 @@ class RayOptions:
     """GPUs per worker, or a fraction of one; by default 1 if the cluster has GPUs."""
 
     @contextmanager
-    def open_workers(self, *, as_json: bool) -> Iterator["WorkerPool | None"]:
+    def open_workers(self) -> Iterator["WorkerPool | None"]:
         """Join the cluster and yield a pool of its workers; yield None if ``--ray`` was not given.
 
         Raises:
@@ -253,7 +254,7 @@ class RayOptions:
 
         options = ClusterOptions(self.ray, self.ray_workers, self.ray_gpus_per_worker)
         with ExitStack() as stack:
-            with progress_bars(as_json).status(f"Joining Ray ({self.ray}) ..."):
+            with progress_bars().status(f"Joining Ray ({self.ray}) ..."):
                 pool = stack.enter_context(open_pool(options))
             yield pool
 
@@ -274,7 +275,7 @@ class WorkspaceOptions:
         self, options: ModelGroup | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
     ) -> "AbstractContextManager[Session]":
         """Return a context manager that opens the command's session; see :func:`open_session`."""
-        return open_session(self.workspace, options, as_json=self.as_json, ray=ray, records_url=records_url)
+        return open_session(self.workspace, options, ray=ray, records_url=records_url)
 
     def emit(self, result: "Result", session: Session | None = None, *, written_files: Sequence[Path] = ()) -> None:
         """Save and print the result of the command; see :func:`climassay.cli.output.emit`."""
@@ -298,9 +299,9 @@ def open_session(
     workspace: Path | None,
     options: ModelGroup | None = None,
     *,
-    as_json: bool = False,
     ray: RayOptions | None = None,
     records_url: str | None = None,
+    is_silent: bool = False,
 ) -> Iterator[Session]:
     """Open the session of a command.
 
@@ -309,20 +310,20 @@ def open_session(
     Args:
         workspace: Folder of the workspace; the default one if None.
         options: Options for models; defaults if None.
-        as_json: Whether the result is printed as JSON, so that no progress is shown on stderr.
         ray: Options for a Ray cluster; None to run models in this process.
         records_url: URL of a records database; the workspace's own if None.
+        is_silent: Whether no progress is shown on stderr.
 
     Raises:
         InputError: The workspace cannot be created, or the cluster cannot be joined.
         NoAnswerError: The command raised ModelError, and no model call of the session was answered.
     """
     with (
-        ray.open_workers(as_json=as_json) if ray is not None else nullcontext() as pool,
+        ray.open_workers() if ray is not None else nullcontext() as pool,
         Session.opened(
             workspace,
             options.model_options if options is not None else None,
-            progress=progress_bars(as_json),
+            progress=Progress() if is_silent else progress_bars(),
             pool=pool,
             records_url=records_url,
         ) as session,

@@ -36,11 +36,11 @@ def stderr_console() -> "Console":
     return TerminalConsole(stderr=True)
 
 
-def progress_bars(as_json: bool) -> "Progress":
-    """Return a display of progress bars on stderr, or a silent display if ``as_json`` is true."""
-    from climassay.progress import Bars, Progress
+def progress_bars() -> "Progress":
+    """Return a display of progress bars on stderr, which leaves stdout to the result, as text or JSON."""
+    from climassay.progress import Bars
 
-    return Progress() if as_json else Bars(stderr_console())
+    return Bars(stderr_console())
 
 
 def print_json(data: Any) -> None:

@@ -246,7 +246,7 @@ def mcp(
         raise InputError("--json needs --http: without it, stdout belongs to the assistant.")
     from climassay.web.mcp import create_server
 
-    with open_session(workspace, options, as_json=True) as session:
+    with open_session(workspace, options, is_silent=True) as session:
         server = create_server(session, model, collection)
         if not http:
             server.run("stdio")

@@ -1,8 +1,8 @@
-"""Differences of two extractions of statements: sentences added, removed, reworded, or given another level.
+"""Compare two extractions of statements: sentences added, removed, reworded, or with a changed level.
 
-Sentences of the same words (without case and punctuation) are matched first, in their order. Other pairs are matched by
-similarity: the Dice coefficient of their sets of words, at least :data:`MIN_SIMILARITY`; the matching with the greatest
-sum of similarities is used. Meaning is not compared.
+Sentences that differ at most in case and punctuation are matched first, in their order. The other sentences are matched
+by the Dice coefficient of their sets of words: the matching with the greatest sum of coefficients, each at least
+:data:`MIN_SIMILARITY`. Meaning is not compared.
 """
 
 from collections import defaultdict, deque
@@ -19,12 +19,12 @@ from climassay.confidence.statement import Statement
 Status = Literal["level changed", "removed", "added", "reworded", "unchanged"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 MIN_SIMILARITY = 0.6
-"""Minimum Dice coefficient of the words of two sentences for them to be matched."""
+"""Two sentences are matched only if the Dice coefficient of their sets of words is at least this."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceChange:
-    """A sentence in two extractions; one side is empty if it was added or removed."""
+    """Sentence in two extractions; one side is empty if the sentence was added or removed."""
 
     old: tuple[Statement, ...]
     new: tuple[Statement, ...]
@@ -58,7 +58,8 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
         new: Statements of the later extraction.
 
     Returns:
-        One change per sentence of the later extraction, in its order, followed by one per removed sentence.
+        One change per sentence of the later extraction, in the order of that extraction, followed by one per removed
+        sentence.
     """
     old_sentences, new_sentences = _group_by_sentence(old), _group_by_sentence(new)
     unmatched_by_text: dict[str, deque[int]] = defaultdict(deque)
@@ -92,10 +93,7 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
 
 
 def _group_by_sentence(statements: Iterable[Statement]) -> list[tuple[Statement, ...]]:
-    """Group statements by sentence, keeping their order.
-
-    Parts of a sentence that have different texts form separate groups.
-    """
+    """Group statements by sentence, keeping their order; parts of a sentence with their own texts are groups."""
     groups: dict[tuple[str, str], list[Statement]] = defaultdict(list)
     for statement in statements:
         groups[statement.sentence_id, statement.text].append(statement)

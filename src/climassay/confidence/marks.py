@@ -1,12 +1,12 @@
-"""Marks: calibrated words of a text, that is levels of confidence, evidence, agreement and terms of likelihood.
+"""Marks: calibrated terms in a text, that is levels of confidence, evidence, agreement and terms of likelihood.
 
 Reports write them in brackets after what they qualify, ``(high confidence)``, ``(robust evidence, high agreement)``,
 and in running words, ``there is medium confidence that``. Text extraction leaves breaks in them, ``(hi gh
 confidence)``, and joins footnote numbers to them, ``(high confidence12)``. :mod:`climassay.confidence.extraction`
-decides which words a mark qualifies.
+determines which words a mark qualifies.
 
-Words on how sure other people are ("farmers report high confidence in seasonal forecasts", "respondents thought it
-likely") are not calibrated terms; the holder of the attitude, or its object, tells them apart.
+Words about the certainty of other people ("farmers report high confidence in seasonal forecasts", "respondents thought
+it likely") are not calibrated terms. They are recognised by the people or by the object of their confidence.
 """
 
 import re
@@ -84,7 +84,7 @@ def is_held_by_people(text: str, start: int, end: int) -> bool:
 
 
 def is_opinion(text: str, start: int) -> bool:
-    """Return whether a term of likelihood at ``start`` reports what people answered or thought."""
+    """Return whether a term of likelihood at ``start`` states an opinion or an answer of other people."""
     preceding_text = text[:start]
     if _SURVEY_QUESTION.search(preceding_text[-200:]):
         return True
@@ -109,17 +109,17 @@ class TagMark:
     bracket: tuple[int, int] | None = None
     """Start and end of the brackets around the words, which may contain further terms; None in running text."""
     attributive: bool = False
-    """Whether the level is hyphenated before a noun, as in "low-confidence processes". Such a level rates no
+    """Whether the level is hyphenated before a noun, as in "low-confidence processes". Such a level qualifies no
     statement."""
     scope: str = ""
     """Other words in the brackets, for example "NES" or "depending on region"."""
     subject: tuple[int, int] | None = None
-    """Span of the words that a predicate rates ("more hail" in "confidence in more hail is low"); None if there is no
-    predicate."""
+    """Span of the words that a predicate qualifies ("more hail" in "confidence in more hail is low"); None if there is
+    no predicate."""
 
     @property
     def tag(self) -> Tag | None:
-        """Level of confidence, for a range its upper end (Maiya 2024, section 4.3.1); None if there is no level."""
+        """Level of confidence, or the upper end of a range (Maiya 2024, section 4.3.1); None if there is no level."""
         return self.levels[-1] if self.levels else None
 
     @property
@@ -144,7 +144,8 @@ class LikelihoodTerm(NamedTuple):
 _BREAK = r"(?:[-\u2010]?\s{1,2}|[\u00ad\ufffe]\s?)?"
 """Characters that text extraction may leave inside a word."""
 _GAP = r"[\s\u00ad\u2010\u2011*_-]{0,5}"
-"""Characters between two words of a term: none ("lowconfidence"), spaces, hyphens, Markdown's signs of italics."""
+"""Pattern of the characters between two words of a term: none ("lowconfidence"), spaces, hyphens, or Markdown's
+emphasis."""
 
 
 def _with_breaks(word: str) -> str:
@@ -249,7 +250,7 @@ _MAX_LABEL_WORDS = 9
 _SENTENCE_IN_BRACKETS = re.compile(r"\b(?:there (?:is|are|was)|assess\w*|conclude\w*|that)\b", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
 _NEGATION_WINDOW = 60
-"""Maximum number of characters before a level that are searched for a negation."""
+"""Number of characters before a level within which a negation is searched for."""
 _NOT_SCOPE = re.compile(r"^[\s,;:.*_–—-]+|[\s,;:*_–—-]+$")
 
 
@@ -261,10 +262,10 @@ def find_tags(text: str) -> list[TagMark]:
     - levels of confidence anywhere, also as predicates ("confidence in more hail remains low");
     - evidence or agreement in brackets;
     - evidence and agreement side by side in running text ("limited evidence" alone is ordinary English);
-    - likelihood terms that fill their brackets.
+    - likelihood terms in brackets that contain nothing else.
 
-    "95% confidence interval", trust that people have ("farmers report high confidence in forecasts") and negated levels
-    ("not high confidence") are excluded.
+    "95% confidence interval", people's trust ("farmers report high confidence in forecasts") and negated levels ("not
+    high confidence") are excluded.
 
     Returns:
         Groups of terms that belong together; their words do not overlap. Brackets may contain several groups: ``(NES:
@@ -351,8 +352,8 @@ _PREDICATE_OF_CLAUSE = re.compile(
     r"(?=\s*(?:[.,;(]|$))",
     re.IGNORECASE,
 )
-"""Pattern of a predicate that rates a clause, as in "confidence that seas rise is high". The predicate's clause ends
-with the level."""
+"""Pattern of the beginning of a predicate that qualifies a clause, as in "confidence that seas rise is high". The
+clause ends before the level."""
 _CONFIDENT_PREDICATE = re.compile(
     r"\b(?:we|(?:the\s+)?authors|the\s+IPCC|AR\d|(?:the|this)\s+(?:assessment|report|chapter|panel))\s+(?:are|is|were|was|remains?)\s+"
     r"(?:(?:now|also|still|therefore)\s+)?highly\s+confident\b(?=\s+(?:that|in|of|about)\b)",
@@ -363,7 +364,7 @@ _SECOND_LEVEL = re.compile(
     r"(?=\s+(?:for|in|over|at|on|that|elsewhere)\b)",
     re.IGNORECASE,
 )
-"""Second level of the same predicate: "confidence is high for heat and low for hail"."""
+"""Pattern of the second level of a predicate: "confidence is high for heat and low for hail"."""
 _POSSESSIVE = re.compile(
     r"(?:['’]s?|\b(?:their|his|her|its|your|public|per\s?cent))\s+(?:own\s+)?$|%\s*$", re.IGNORECASE
 )
@@ -372,22 +373,23 @@ _CONDITION = re.compile(
     r"|\bnot\b[^.;]{0,40}\bthat\s+(?:the\s+)?$",
     re.IGNORECASE,
 )
-"""Words that keep the following predicate from stating a level: a condition, a negation, an explanation of levels."""
+"""Pattern of words before a predicate that prevent it from stating a level: a condition, a negation, or an explanation
+of levels."""
 _NEGATION_BEFORE = re.compile(
     r"\b(?:not|no|no\s+longer|never|without|neither|nor|cannot|lacks?|(?:is|are|was|were|do|does|did)n[’']t)\s+"
     r"(?:(?:yet|have|has|had|hold|of|any|an?|the|with|at|be)\s+)*[*_]*$"
     r"|\b(?:not|cannot|never)\s+(?:yet\s+)?(?:be|been)\s+(?:\w+ed|made|drawn|given|said|known)\s+(?:with|at)\s+(?:an?\s+)?[*_]*$",
     re.IGNORECASE,
 )
-"""Negation before a level: "not high confidence"."""
+"""Pattern of a negation before a level: "not high confidence"."""
 _NEGATION_AFTER = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|cannot|could\s+not)\b", re.IGNORECASE)
-"""Negation after a level in running words: "high confidence is not warranted"."""
+"""Pattern of a negation after a level in running text: "high confidence is not warranted"."""
 
 
 def _find_predicates(text: str) -> Iterator[TagMark]:
     """Yield the levels that predicates state, as in "confidence in more hail is low" or "we are highly confident that".
 
-    Conditions ("where confidence is low"), negations and trust that people have are skipped.
+    Conditions ("where confidence is low"), negations and people's trust are skipped.
     """
     for match in (*_PREDICATE.finditer(text), *_PREDICATE_OF_CLAUSE.finditer(text)):
         start, end = match.span()
@@ -464,7 +466,7 @@ def _make_mark_in_text(text: str, phrase: re.Match[str]) -> TagMark:
 
 
 def _make_marks_in_bracket(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
-    """Yield a mark for each level in brackets; the words between two levels are divided between their marks."""
+    """Yield a mark for each level in brackets; the words between two levels are divided between the two marks."""
     boundaries = [bracket[0] + 1]
     for left_match, right_match in pairwise(phrases):
         text_between = text[left_match.end() : right_match.start()]
@@ -517,7 +519,7 @@ def _parse_agreement(text: str) -> Agreement | None:
 def _find_marks_without_level(
     text: str, brackets: list[tuple[int, int]], occupied_spans: list[tuple[int, int]]
 ) -> Iterator[TagMark]:
-    """Yield marks without a level: terms of evidence and agreement, and likelihood terms alone in brackets."""
+    """Yield marks without a level: terms of evidence and agreement, and likelihood terms that are alone in brackets."""
 
     def is_free(start: int, end: int) -> bool:
         return not any(span_start < end and start < span_end for span_start, span_end in occupied_spans)

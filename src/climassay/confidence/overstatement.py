@@ -15,7 +15,7 @@ _NO_DOUBT = re.compile(
     r"|100\s*(?:%|per\s?cent)\s+(?:sure|certain)|(?:established|settled|scientific)\s+fact)\b",
     re.IGNORECASE,
 )
-"""Everyday words that exclude doubt, and are not in the calibrated vocabulary."""
+"""Pattern of words that exclude doubt but do not belong to the calibrated vocabulary."""
 _HEDGE = re.compile(
     r"\b(?:may|might|could|can|would|perhaps|possibly|probably|apparently|expected|projected|suggest(?:s|ed)?|thought"
     r"|believed|judged|assessed|estimated|considered|uncertain(?:ty)?|disputed|contested|unclear|appears?|seems?|tends?|generally|mostly)\b",
@@ -30,8 +30,9 @@ class StatedCertainty(NamedTuple):
     certainty: float
     """Certainty from 0 to 1.
 
-    For a likelihood, it is the lower end of the term's range; for an unlikely term, the lower end of the complementary
-    range. For a level of confidence, it depends on the level's rank. It is 1 for words that exclude doubt.
+    For a likelihood term, it is the lower end of the term's range or, if the term means "unlikely", of the
+    complementary range. For a level of confidence, it depends on the level's rank. For words that exclude doubt, it is
+    1.
     """
 
 

@@ -207,7 +207,7 @@ class FoundTopics(Result):
         return [topic_table(self.named.model), report_table(self.named.model, self.statements)]
 
     def notes(self) -> list[str]:
-        """Return notes on unnamed topics, rejected names, and earlier names whose topics were not found again."""
+        """Return notes on unnamed topics, rejected names, and earlier names whose topics were not found in this run."""
         proposals = [proposal for proposal in self.named.proposals if proposal is not None]
         n_unnamed = sum(not proposal.name for proposal in proposals)
         n_rejected = sum(bool(proposal.name and proposal.fault) for proposal in proposals)

@@ -1,4 +1,4 @@
-"""Settings of the extraction and grouping of statements; quick to import, because commands need them for help."""
+"""Settings for extracting and grouping statements, in a module that commands can import quickly for their help."""
 
 from typing import Annotated, Literal
 
@@ -51,8 +51,9 @@ class TopicSettings:
     """Similarity by which clusters are merged: cosine of their mean vectors, or of their word weights (c-TF-IDF)."""
     neighbours: int = 15
     components: int = 5
-    """Number of dimensions to which vectors are reduced for clustering."""
+    """Number of dimensions to which vectors are reduced before clustering."""
     words: int = 10
     """Maximum number of words (unigrams and bigrams) that describe a topic."""
     diversity: float = 0.2
-    """Diversity of the words in maximal marginal relevance: 0 selects the most typical words, 1 the most diverse."""
+    """Diversity of the words selected by maximal marginal relevance: 0 selects the most typical words, 1 the most
+    diverse."""

@@ -1,11 +1,10 @@
 """Statements of assessment reports with the certainty that their authors gave them, and files of statements.
 
-A statement is a sentence of the report, with the span of the level in it. A sentence with several levels makes several
-statements of the same words, unless a model divided it among them.
+A statement is a sentence of a report, with the position of its level. A sentence with several levels results in several
+statements with the same text, unless a model divided the sentence into parts.
 """
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -13,7 +12,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from climassay.confidence.vocabulary import Agreement, EvidenceRating, Likelihood, Tag
 from climassay.errors import InputError
 from climassay.io import read_text
-from climassay.reporting.results import write_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +43,8 @@ class Statement:
     divided: bool = False
     """Whether ``text`` is only the part of the sentence that the level qualifies, as selected by a model."""
     is_paragraph_level: bool = False
-    """Whether the level was stated after a paragraph's last full stop, for all sentences without a level of their
-    own."""
+    """Whether the level was stated after a paragraph's last full stop, and applies to all of its sentences without a
+    level."""
     label: str | None = None
     """Paragraph number in the report, for example ``A.1.3``. For an unnumbered paragraph, the number of the nearest
     numbered paragraph above."""
@@ -89,30 +87,11 @@ class Statement:
 
     @property
     def group(self) -> str:
-        """Section that the bootstrap resamples as a unit: its number (``A.1``) or, if it has none, its headings."""
+        """Section that the bootstrap resamples as a unit: its number (``A.1``), or its headings if it has no number."""
         return ".".join(self.label.split(".")[:2]) if self.label else self.section
 
 
 _STATEMENT = TypeAdapter(Statement)
-
-
-def write_statements(statements: Iterable[Statement], path: Path) -> int:
-    """Write statements to a file, atomically.
-
-    Args:
-        statements: Statements to write.
-        path: File to write: a table if it ends in ``.csv`` or ``.xlsx``, which cannot be read back, otherwise JSON
-            lines.
-
-    Returns:
-        Number of statements written.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
-    rows = [asdict(statement) for statement in statements]
-    write_rows(path, rows)
-    return len(rows)
 
 
 def read_statements(path: Path) -> list[Statement]:

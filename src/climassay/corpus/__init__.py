@@ -1,4 +1,4 @@
-"""Read documents, split them into passages, keep them in collections, find them again."""
+"""Read documents, split them into passages, store them in collections, and search these."""
 
 import lazy_loader
 

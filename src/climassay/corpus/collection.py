@@ -74,7 +74,7 @@ class _AdditionState:
     passages_done: int = 0
     passages_known: int = 0
     read: list[Document] = field(default_factory=list)
-    """Documents read from a file of their own, without their blocks to save memory."""
+    """Documents read from a file that contains nothing else. Their blocks are dropped to save memory."""
     omitted_parts: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
 
     def progress(self, done: int = 0) -> None:
@@ -126,7 +126,7 @@ def _embed_chunks(
 ) -> Iterator[tuple[list[PendingPassage], "NDArray[np.float32]"]]:
     """Yield each chunk with its vectors, shape [passages, width].
 
-    Chunks may come in any order if the encoder works on several chunks at once.
+    If the encoder encodes several chunks at once, they come in any order.
     """
     if not isinstance(encoder, StreamingEncoder):
         for chunk in chunks:
@@ -345,7 +345,7 @@ class Collection:
     def edit(
         self, document: str, *, title: str | None = None, author: str | None = None, date: str | None = None
     ) -> StoredDocument:
-        """Change the title, author or date of a document, which its passages then show in citations.
+        """Change the title, author or date of a document, and thereby the citations of its passages.
 
         Args:
             document: Id, title or source of the document.

@@ -1,10 +1,10 @@
 """LanceDB tables of collections in a workspace, a folder or an object store: rows, index and compaction.
 
 The settings of a collection are stored in the metadata of its table. An addition writes a new file and leaves the
-others unchanged. BM25 scores of passages outside the full-text index would use other word counts than those inside, so
-a search for words first adds small additions to the index: results are the same before and after a compaction.
-Compaction rewrites a collection, so it runs once for many additions: at the first search for words after them, after
-many additions, or by ``climassay corpus compact``.
+others unchanged. The BM25 score of a passage outside the full-text index is computed from other word counts. A search
+for words therefore adds the passages of small additions to the index first, so that results are the same before and
+after a compaction. Compaction rewrites a collection, so it runs once for many additions: at the first search for words
+after them, after many additions, or by ``climassay corpus compact``.
 """
 
 import json
@@ -98,7 +98,8 @@ class PendingPassage:
 
     passage: Passage
     document_passages: int
-    """Number of passages of the whole document. The document is complete if the table contains that many."""
+    """Number of passages of the whole document. The document is complete if the table contains this number of passages.
+    """
 
 
 def to_table(pending: Sequence[PendingPassage], vectors: NDArray[np.float32], schema: pa.Schema) -> pa.Table:
@@ -160,7 +161,6 @@ class StoredDocument:
     title: str
     source: str
     passages: int
-    """Number of passages stored."""
     expected: int
     """Number of passages of the whole document."""
     report: str | None = None
@@ -253,7 +253,7 @@ def stored_documents(table: Any) -> list[StoredDocument]:
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _PRIMARY_KEY = b"lance-schema:unenforced-primary-key:position"
-"""Metadata key with which LanceDB marks the primary key column."""
+"""Metadata key by which LanceDB recognises the primary key column."""
 Location = Workspace | Path | str
 """Workspace, folder, or LanceDB address such as ``s3://bucket/collections``."""
 TEXT_INDEX, HEADING_INDEX = "text_idx", "headings_idx"
@@ -328,7 +328,7 @@ class CollectionStore:
     folder: Path | None
     """Local folder of the tables; None for an object store."""
     originals: Path | None = None
-    """Local folder of original files. A workspace has this folder even if its collections are in an object store."""
+    """Local folder of original files. A workspace has such a folder even if its collections are in an object store."""
 
     @classmethod
     def at(cls, location: Location) -> "CollectionStore":
@@ -360,7 +360,7 @@ class CollectionStore:
         return sum(file.stat().st_size for file in self.list_files(name))
 
     def names(self) -> list[str]:
-        """Return the names of all tables in alphabetical order; tables whose creation was interrupted are ignored."""
+        """Return the names of all tables in alphabetical order, without tables whose creation was interrupted."""
         if self.folder is not None:
             # As LanceDB lists them, without opening it. Damage takes versions or data, not both and every trace.
             return sorted(
@@ -476,8 +476,8 @@ def compact(table: Any, store: CollectionStore, name: str) -> Compaction:
 def compact_locked(table: Any, store: CollectionStore, name: str) -> None:
     """Compact a table while the caller holds its write lock; see :func:`compact`.
 
-    If another process compacts the table at the same time, this call returns without error, because LanceDB also
-    searches passages outside the index.
+    If another process is compacting the table, the call returns without an error: passages outside the index can still
+    be found.
     """
     ensure_text_index(table)
     try:
@@ -503,10 +503,10 @@ def compact_if_fragmented(table: Any, store: CollectionStore, name: str) -> None
 
 
 def index_new_passages(table: Any, store: CollectionStore, name: str) -> None:
-    """Add a small number of new passages to the full-text index before a search for words.
+    """Add new passages to the full-text index before a search for words, if there are few.
 
-    A large number is skipped: another process is still adding passages, or was interrupted. LanceDB searches these
-    without the index.
+    If there are many, another process is still adding passages or was interrupted. LanceDB then searches them without
+    the index.
     """
     if not 0 < count_unindexed(table) <= MAX_UNINDEXED:
         return

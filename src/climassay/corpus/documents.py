@@ -1,4 +1,4 @@
-"""Documents made of blocks, passages, and their citations: the records that readers return and searches find."""
+"""Records that readers return and searches find: documents, their blocks and passages, and citations."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ _GENERIC_PARTS = re.compile(
     r"faqs?|annex(?:es)?|glossary|foreword|preface|introduction|references|index)\b",
     re.IGNORECASE,
 )
-"""Generic words in titles of reports; a title that consists only of these does not identify a report."""
+"""Pattern of generic words in titles of reports; a title of only such words does not identify a report."""
 _SEPARATORS = " ,.;:|/()-\N{EN DASH}\N{EM DASH}"
 _SPECIAL_REPORTS = (
     (re.compile(r"\bsr\s?1\.?5\b|global\s+warming\s+of\s+1\.5", re.IGNORECASE), "SR15", 2018),
@@ -64,9 +64,9 @@ class Block:
     chapter: str | None = None
     """Name or number of the chapter, if the source states it outside the headings."""
     url: str | None = None
-    """URL of this paragraph; None if it has no URL of its own."""
+    """URL of this paragraph; None if only the document has a URL."""
     footnote: bool = False
-    """True for a footnote in a PDF or Word file. A footnote follows the paragraph that refers to it."""
+    """Whether the block is a footnote of a PDF or Word file. A footnote follows the paragraph that refers to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def _format_page_ranges(pages: Sequence[int]) -> str:
 
 
 def merge_omitted_parts(groups: Iterable[Iterable[OmittedParts]]) -> tuple[OmittedParts, ...]:
-    """Merge counts of omitted parts into one entry per kind, with the total count and all pages."""
+    """Merge several lists of omitted parts into one entry per kind, with the total count and all pages."""
     counts: dict[str, int] = {}
     pages: dict[str, set[int]] = {}
     for entry in (entry for group in groups for entry in group):
@@ -201,9 +201,8 @@ class Hit:
     rank: int
     """Rank, from 1."""
     score: float
-    """Score by which hits are sorted: cosine (dense), BM25, their weighted sum (hybrid), or reciprocal rank fusion
-    (rrf).
-    """
+    """Score by which hits are sorted. Depending on the search mode, it is the cosine (dense), the BM25 score (bm25),
+    the weighted sum of both (hybrid), or the reciprocal rank fusion of both (rrf)."""
     cosine: float | None = None
     """Cosine similarity of query and passage; None if it was not computed."""
 
@@ -216,7 +215,7 @@ PageCallback = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """Names of the table columns that hold each field; columns that are not set are found by common names."""
+    """Names of the table columns that hold each field; columns whose name is None are found by common names."""
 
     text: str | None = None
     """Column with the text of the paragraphs."""
@@ -275,7 +274,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """Documents read from one file, and the parts that could not be read."""
+    """Documents read from one file, and the parts of the file that could not be read."""
 
     source: str
     """File name without folder."""
@@ -364,8 +363,7 @@ def _find_report(text: str) -> tuple[str, int | None] | None:
 MIN_PASSAGE_SIZE = 100
 """Minimum passage size in characters."""
 MAX_TAIL_SHARE = 0.2
-"""Minimum length of a section's last passage, as a fraction of the passage size. A shorter last passage is merged with
-the previous one."""
+"""A section's last passage is merged with the previous one if it is shorter than this fraction of the passage size."""
 MAX_STRETCH = 1.2
 """Maximum length of a merged passage, as a multiple of the passage size."""
 MIN_OVERLAP = 20
@@ -378,7 +376,6 @@ class _SentencePart:
 
     text: str
     block: int
-    """Index of the block that contains the sentence."""
 
 
 def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) -> list[Passage]:
@@ -448,7 +445,6 @@ def _split_sentences(text: str, size: int) -> Iterator[str]:
 
 
 def _distribute_over_passages(group: list[_SentencePart], size: int, overlap: int) -> list[list[_SentencePart]]:
-    """Distribute the sentence parts of a group over overlapping passages."""
     passages: list[list[_SentencePart]] = []
     last_passage: list[_SentencePart] = []
     length = 0
@@ -548,13 +544,13 @@ def join_passages(texts: Sequence[str]) -> str:
 def excerpt(sentences: Sequence[str], similarities: "NDArray[np.float64]", max_words: int) -> str:
     """Return the sentences most similar to a query, within a word limit and in their original order.
 
-    Dots replace omitted sentences.
+    Omitted sentences are replaced by dots.
 
     Args:
         sentences: Sentences of one passage, in order.
         similarities: Similarity of each sentence to the query, shape [sentences].
-        max_words: Maximum number of words; 0 returns all sentences. The most similar sentence is always included, but
-            truncated if it is longer.
+        max_words: Maximum number of words; 0 returns all sentences. The most similar sentence is always included; if it
+            has more words, it is truncated.
     """
     if not max_words:
         return " ".join(sentences)

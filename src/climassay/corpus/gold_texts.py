@@ -16,13 +16,14 @@ from climassay.errors import InputError
 from climassay.io import find_column, format_names, parse_rows, read_bytes, require_column
 
 MIN_GOLD_SHARE = 0.8
-"""Default minimum fraction of the gold text's words that a hit must contain, in order, to count as a match."""
+"""Default minimum fraction of a gold text's words that a hit must contain, in order, to match it."""
 MIN_SHARED_SHARE = 0.5
-"""Minimum fraction of shared words for a passage to be relevant, relative to the shorter of gold text and passage."""
+"""A passage is relevant if it shares at least this fraction of words with the gold text, relative to the shorter of the
+two."""
 LOCATION_RUN = 8
 """Length, in words, of the excerpts by which a gold text is located in a collection."""
 MIN_RUN = 3
-"""Minimum number of consecutive matching words; shorter matches are ignored as coincidences."""
+"""Minimum number of consecutive words of a match; shorter matches are likely to be coincidences."""
 _WORD = re.compile(r"\w+")
 
 
@@ -45,8 +46,7 @@ class GoldText:
     def find_shared_words(self, words: Sequence[str]) -> frozenset[int]:
         """Return the indices of the gold text's words that another text contains in the same order.
 
-        Only runs of at least :data:`MIN_RUN` consecutive words count; if the gold text is shorter, it must match as a
-        whole.
+        Only runs of at least :data:`MIN_RUN` consecutive words count; a shorter gold text must match as a whole.
         """
         n_shared = sum((Counter(self.words) & Counter(words)).values())
         if n_shared < min(MIN_RUN, len(self.words)):
@@ -57,11 +57,12 @@ class GoldText:
         return frozenset(position for block in blocks for position in range(block.b, block.b + block.size))
 
     def find_rank(self, hits: Iterable[Hit], share: float = MIN_GOLD_SHARE) -> int | None:
-        """Return the rank of the first hit that, alone or with neighbours, contains enough of the gold text, or None.
+        """Return the rank of the first hit that contains enough of the gold text; None if there is none.
 
         Args:
             hits: Hits, best first.
-            share: Minimum fraction of the gold text's words that a hit and the neighbouring hits must contain together.
+            share: Minimum fraction of the gold text's words that a hit must contain, together with the neighbouring
+                passages among the hits.
         """
         min_words = share * len(self.words)
         indices_by_passage: dict[tuple[str, int], frozenset[int]] = {}
@@ -77,12 +78,7 @@ class GoldText:
 
 
 def locate_gold_texts(golds: Sequence[GoldText], texts: Iterable[Sequence[str]]) -> list[bool]:
-    """Return whether any excerpt of eight words from each gold text occurs in any of the texts.
-
-    Args:
-        golds: Gold texts.
-        texts: Batches of texts, iterated once.
-    """
+    """Return for each gold text whether any eight-word excerpt of it occurs in any of the texts, given in batches."""
     excerpts_by_gold = []
     """Words of the first, middle and last excerpt of each gold text, with spaces around each word."""
     for words in (gold.words for gold in golds):
@@ -101,7 +97,7 @@ def locate_gold_texts(golds: Sequence[GoldText], texts: Iterable[Sequence[str]])
 def find_relevant_passages(
     golds: Sequence[GoldText], relevances: Sequence[float], passages: Iterable[Passage]
 ) -> list[dict[str, float]]:
-    """Return, for each gold text, the relevance grades of its relevant passages by passage id.
+    """Return the relevance grades of each gold text's relevant passages, by passage id.
 
     A passage is relevant if it shares with the gold text, in order, at least :data:`MIN_SHARED_SHARE` of the words of
     the shorter of the two. Thus both halves of a gold text that is split over two passages are relevant, and so is a
@@ -141,7 +137,7 @@ MIN_PASSAGE_WORDS = 5
 class LabelledQuestion:
     """Question with a verbatim passage that answers it or is relevant to it.
 
-    Several instances with the same question and group form one question with several relevant passages.
+    Instances with the same question and group stand for one question with several relevant passages.
     """
 
     question: str

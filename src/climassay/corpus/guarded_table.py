@@ -40,9 +40,9 @@ def reader_lock(path: Path | None) -> Iterator[None]:
 
 @contextmanager
 def exclude_readers(path: Path | None) -> Iterator[bool]:
-    """Try to take an exclusive lock against readers, without waiting; yield whether it was obtained.
+    """Try to obtain an exclusive lock without waiting for readers; yield whether it was obtained.
 
-    Yields False if a reader holds the lock or if file locks are not available.
+    Yields False if a reader holds the lock or if the system has no file locks.
     """
     if path is None or fcntl is None:
         yield False

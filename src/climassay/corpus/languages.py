@@ -29,16 +29,17 @@ _WORDS = {
         geen of""",
 }
 FUNCTION_WORDS: Mapping[str, frozenset[str]] = {code: frozenset(text.split()) for code, text in _WORDS.items()}
-"""Function words by ISO 639-1 language code."""
+"""Function words by ISO 639-1 code of the language."""
 LANGUAGE_NAMES: Mapping[str, str] = dict(
     zip(FUNCTION_WORDS, ("English", "German", "French", "Spanish", "Portuguese", "Italian", "Dutch"), strict=True)
 )
 OTHER_SCRIPT = "another script"
 """Value returned instead of a language name for texts that are not in Latin script."""
 _OTHER_SCRIPT_SHARE = 0.3
-"""Minimum fraction of non-Latin letters in a text of another script; formulae with Greek symbols stay below it."""
+"""Minimum fraction of non-Latin letters in a text of another script; texts with Greek symbols in formulae have a lower
+fraction."""
 _MIN_LETTERS = 10
-"""Minimum number of letters for the script of a text to be determined."""
+"""The script of a text is determined only if the text has at least this number of letters."""
 _WORD = re.compile(r"[^\W\d_]+")
 _NOT_LATIN = re.compile(r"[^A-Za-z\u00aa-\u024f\u1e00-\u1eff]")
 

@@ -1,7 +1,8 @@
 """Original files of documents, stored beside the collections, so that a citation can open the printed page.
 
-A document's id is a hash of its file's content, and the file is stored under that id once, however many collections
-contain the document. Tables are not stored: their rows are separate documents whose text is in the passages.
+A document's id is a hash of its file's content, and the file is stored under this id only once even if several
+collections contain the document. Tables are not stored: their rows are separate documents whose text is in the
+passages.
 """
 
 import re

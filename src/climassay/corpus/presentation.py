@@ -18,7 +18,8 @@ from climassay.reporting.results import Result
 from climassay.reporting.tables import Table, counted
 
 MAX_LISTED = 20
-"""Maximum number of documents, and of skipped files and pages, that are listed; the rest is counted."""
+"""Maximum number of documents, and of skipped files and pages, that are listed; for the others, only the number is
+shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class AddReport(Result):
         return InputError(f"None of the documents has any text, so nothing was added to {name}.")
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the report for the terminal."""
+        """Yield the lines printed in the terminal."""
         name, skipped_parts = self.collection.name if self.collection else "the collection", self.skipped
         for entry in self.added[:MAX_LISTED]:
             yield f"added     {entry.title} ({entry.id}, {counted(entry.passages, 'passage')})"
@@ -216,7 +217,7 @@ class SearchResult(Result):
     """
     hits: tuple[Hit, ...]
     full: bool = False
-    """True to print whole passages instead of their beginnings."""
+    """Whether to print whole passages instead of their beginnings."""
 
     def __len__(self) -> int:
         return len(self.hits)

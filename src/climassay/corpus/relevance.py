@@ -1,10 +1,10 @@
 """Decide whether a passage is relevant to a query, by cosine or by shared words.
 
 The minimum cosine of a sentence and a passage that answers it was measured (:data:`RELEVANCE`). Cosines are unreliable
-for queries of one to four words: "net zero" and the passage that defines it have a cosine of 0.2. For these, words
-decide as well: a passage is relevant if a short stretch of its text, or one of its headings, has nearly all of the
-query's word weight. The weight of a word is its inverse document frequency in the collection. Two words far apart in a
-passage do not match.
+for queries of one to four words: "net zero" and the passage that defines it have a cosine of 0.2. Such a query also has
+relevant passages by words: a passage is relevant if a short segment of its text, or one of its headings, has nearly all
+of the query's word weight. The weight of a word is its inverse document frequency in the collection. Words far apart in
+a passage do not match together.
 
 Search, answers, debates and retrieval for questions use this rule if their threshold is ``"measured"``.
 """
@@ -27,7 +27,7 @@ Threshold = float | Literal["measured"] | None
 SHORT_QUERY = 3
 """Maximum number of words of a query that counts as short."""
 MAX_WORDS = 4
-"""Maximum number of content words of a query whose relevant passages are also determined by shared words."""
+"""Maximum number of content words of a query for which passages can also be relevant by shared words."""
 GAP = 2
 """Maximum number of other content words in a text segment that contains the words of a query."""
 MIN_WEIGHT = 0.95
@@ -52,7 +52,10 @@ _PART = re.compile(r"[^\s\-\u2010-\u2015/]+")
 
 @cache
 def _question_stems() -> frozenset[str]:
-    """Return the stems of words that frame a question ("what is known about"); queries with other words ignore them."""
+    """Return the stems of words that frame a question ("what is known about").
+
+    They are ignored in queries that contain other words.
+    """
     return frozenset(stems(_QUESTION_WORDS))
 
 
@@ -73,20 +76,16 @@ class RelevanceRule:
 RELEVANCE: Mapping[str, RelevanceRule] = MappingProxyType({"local:minilm": RelevanceRule(0.40, 0.50)})
 """Relevance rules by encoder name.
 
-Long queries (``benchmarks/relevance.py``): for 118 of the primer's 120 questions, the best passage of the relevant book
-reaches a cosine of 0.40. For 60 questions on cooking, sport, history and similar subjects, no passage of these books
-reaches it; for 56 of them, none of 12,500 passages of AR6, abstracts and books does. Questions about other parts of
+Long queries (``benchmarks/relevance.py``): 118 of the primer's 120 questions reach a cosine of 0.40 with a passage of
+the relevant book. Of 60 questions on cooking, sport, history and similar subjects, none reaches it with a passage of
+these books, and 4 reach it with one of 12,500 passages of AR6, abstracts and books. Questions about other parts of
 climate science are not rejected reliably: 6 in 10 reach 0.40 in a book that does not answer them. Short queries: see
 ``benchmarks/long/short_queries.py`` and docs/results/retrieval.md.
 """
 
 
 class QueryWords:
-    """Content words of a query, weighted by their inverse document frequency in a collection.
-
-    Args:
-        query: The query.
-    """
+    """Content words of a query, weighted by their inverse document frequency in a collection."""
 
     def __init__(self, query: str) -> None:
         all_spellings = {stem: part for part in _PART.findall(query) for stem in stems(part)}
@@ -98,7 +97,7 @@ class QueryWords:
 
     @property
     def is_short(self) -> bool:
-        """True if the query has 1 to :data:`MAX_WORDS` content words, so that shared words determine relevance."""
+        """Whether the query has 1 to :data:`MAX_WORDS` content words, so that shared words count."""
         return 0 < len(self.spelling_by_stem) <= MAX_WORDS
 
     def weigh(self, n_passages_with: Callable[[str], int], n_passages: int) -> bool:
@@ -153,10 +152,6 @@ class QueryWords:
 
 def compute_heading_share(query: str, headings: Iterable[str]) -> float:
     """Return the maximum fraction of a heading's words that occur in the query.
-
-    Args:
-        query: The query.
-        headings: Headings above a passage.
 
     Returns:
         Maximum over the headings that contain all words of the query: 1 if a heading equals the query, 0 if there is no

@@ -56,12 +56,12 @@ def _compute_dcg(gains: Sequence[float]) -> float:
 
 DEFAULT_KS = (1, 3, 5, 10)
 _QUESTIONS_PER_SEARCH = 256
-"""Number of questions per search call, which limits the number of hits in memory."""
+"""Number of questions per search call; it limits the number of hits in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallAt:
-    """Recall at k: mean over questions of the fraction of gold passages among the first k hits."""
+    """Recall at k: the fraction of a question's gold passages among the first k hits, averaged over questions."""
 
     k: int
     found: int
@@ -91,7 +91,7 @@ class ModeScores:
 
 @dataclass(frozen=True, slots=True)
 class ModeDifference:
-    """Difference between a search mode and the best mode (highest nDCG) on the same questions."""
+    """Difference between a search mode and the mode with the highest nDCG (the best mode), on the same questions."""
 
     mode: SearchMode
     ndcg: Estimate
@@ -99,7 +99,7 @@ class ModeDifference:
     ndcg_p: float
     """p-value of a sign-flip test over questions, or over groups if there are any; Holm-corrected over the modes."""
     recall: Estimate
-    """Recall at ``depth`` of the mode minus that of the best mode."""
+    """Recall at ``depth`` of the mode minus recall of the best mode."""
     recall_p: float
     """p-value of the difference in recall, computed like ``ndcg_p``."""
 
@@ -118,9 +118,9 @@ class RetrievalReport(Result):
     groups: int | None
     """Number of groups over which intervals are computed; None if there are no groups."""
     within_group: bool
-    """True if each question was only searched in the report that its group names."""
+    """Whether each question was searched only in the report that its group names."""
     n_omitted_rows: int
-    """Number of rows without a relevant passage, which were omitted."""
+    """Number of rows that were omitted because they have no relevant passage."""
     not_in_collection: tuple[str, ...]
     """Ids of question-passage pairs whose gold passage is not in the collection; they count as not found."""
     depth: int
@@ -188,9 +188,9 @@ def evaluate_retrieval(
     """Search every question in every mode and score the ranks of its gold passages.
 
     The rank of a gold passage is the rank of the first hit that contains at least the fraction ``share`` of its words
-    in order, alone or together with neighbouring passages among the hits ranked above. A gold passage split over two
-    stored passages is thus found once both are. For nDCG, the relevance of a hit is the maximum over the gold passages
-    that it matches (:func:`find_relevant_passages`).
+    in order, alone or together with neighbouring passages among the hits ranked above. A gold passage that is divided
+    between two stored passages is thus found at the rank of the second. For nDCG, the relevance of a hit is the maximum
+    over the gold passages that it matches (:func:`find_relevant_passages`).
 
     Args:
         collection: Collection to search.

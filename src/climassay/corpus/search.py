@@ -33,8 +33,8 @@ SEARCH_MODES: tuple[SearchMode, ...] = get_args(SearchMode)
 RRF_CONSTANT = 60
 """Constant k of reciprocal rank fusion, as in Cormack et al. (2009)."""
 CANDIDATES = 50
-"""Minimum number of candidates from each of the two rankings to be fused. Twice the number of hits is used if that is
-larger."""
+"""Minimum number of candidates that each of the two fused rankings contributes. If twice the number of hits is larger,
+it is used instead."""
 MEMORY_BUDGET = 1 << 30
 """Maximum size of the vectors that a searcher keeps in memory, in bytes."""
 MAX_CACHED_PASSAGES = 4096
@@ -43,9 +43,9 @@ MAX_K = 1000
 _MIN_BATCH = 16
 """Minimum number of passages that are loaded at a time to compare their words with the query."""
 MAX_COUNTED = 10_000
-"""Number at which the count of passages with a word stops; words in more passages have almost no weight."""
+"""Passages that contain a word are counted up to this number; words in more passages have almost no weight."""
 _DIGITS = 6
-"""Number of decimal places to which scores are rounded, so that rounding errors do not change the order."""
+"""Number of decimal places to which scores are rounded, so that rounding errors do not change the ranking."""
 _ROUNDING = 1e-4
 """Upper bound of the error of a single-precision dot product of unit vectors."""
 
@@ -53,20 +53,17 @@ Scores = dict[str, float]
 """Scores by passage id, highest first."""
 
 
-def fuse_rankings(*rankings: Iterable[str], constant: int = RRF_CONSTANT) -> Scores:
-    """Fuse rankings by reciprocal rank fusion.
-
-    Args:
-        rankings: Ids, best first.
-        constant: Number added to each rank; a larger one reduces the weight of the first ranks.
+def fuse_rankings(*rankings: Iterable[str]) -> Scores:
+    """Fuse rankings of ids, each best first, by reciprocal rank fusion.
 
     Returns:
-        Sum of 1 / (constant + rank) over the rankings, by id, highest first; ranks start at 1, ties are ordered by id.
+        Sum of 1 / (:data:`RRF_CONSTANT` + rank) over the rankings, by id, highest first. Ranks start at 1; ties are
+        ordered by id.
     """
     scores: dict[str, float] = {}
     for ranking in rankings:
         for rank, passage_id in enumerate(ranking, start=1):
-            scores[passage_id] = scores.get(passage_id, 0.0) + 1.0 / (constant + rank)
+            scores[passage_id] = scores.get(passage_id, 0.0) + 1.0 / (RRF_CONSTANT + rank)
     return _sort_scores(scores)
 
 
@@ -96,9 +93,7 @@ def add_weighted_scores(cosines: Mapping[str, float], bm25_scores: Mapping[str, 
 
 
 def add_heading_shares(scores: Mapping[str, float], shares: Mapping[str, float]) -> Scores:
-    """Add heading shares to the scores of passages.
-
-    As a result, passages under a heading that contains all words of the query come first.
+    """Add heading shares to scores, so that passages under a heading that contains all words of the query come first.
 
     Args:
         scores: Scores from 0 to 1, by id.
@@ -145,7 +140,7 @@ class _Vectors:
 
 @dataclass(eq=False)
 class Searcher:
-    """Searches a collection's table; each search sees the additions of all processes."""
+    """Search in a collection's table; each search includes the additions of all processes."""
 
     table: Any
     """LanceDB table with the columns of :func:`climassay.corpus.collection_storage.table_schema`."""
@@ -240,17 +235,7 @@ class Searcher:
         k: int,
         version: int,
     ) -> Scores:
-        """Return the best ``k`` passages that are relevant to a query; see :mod:`climassay.corpus.relevance`.
-
-        Args:
-            query: The query.
-            scores: Scores of the candidates, highest first.
-            cosines: Cosines of the candidates.
-            heading_shares: Heading shares of the passages under a heading that contains all words of the query.
-            candidates_with_words: Ids of candidates that may contain some of the query's words.
-            k: Maximum number of passages.
-            version: Version of the table.
-        """
+        """Return the best ``k`` passages that are relevant to a query; see :mod:`climassay.corpus.relevance`."""
         assert self.relevance is not None
         words = QueryWords(query)
         words_suffice = words.is_short and words.weigh(
@@ -316,7 +301,6 @@ class Searcher:
         return top_cosines, top_cosines | other_cosines | new_cosines
 
     def _select_rows(self, where: str, stored_vectors: _Vectors) -> NDArray[np.intp]:
-        """Return the indices of the loaded vectors whose table rows meet an SQL condition."""
         table = self.table.search().where(where).select(["id"]).limit(None).to_arrow()
         rows = (stored_vectors.rows.get(passage_id) for passage_id in table["id"].to_pylist())
         return np.array(sorted(row for row in rows if row is not None), dtype=np.intp)
@@ -374,7 +358,6 @@ class Searcher:
         return hits_by_query
 
     def _evict_outdated(self, version: int) -> None:
-        """Clear the caches if the table has changed."""
         if version != self._cached_version:
             self._cached_version, self._cached_passages, self._passage_counts = version, {}, {}
 

@@ -1,8 +1,8 @@
 """Split scientific text into sentences by rules, and locate quotations.
 
-The rules need no model and no dependency, and split about 100,000 sentences a second. A full stop ends a sentence
-unless an abbreviation, an initial or the number of a list item comes before it, or a lower-case letter follows.
-References in brackets after the full stop, as in ``(high confidence). {3.1}``, belong to the sentence before them.
+The rules need no model, and split about 100,000 sentences per second. A full stop ends a sentence unless an
+abbreviation, an initial or the number of a list item comes before it, or a lower-case letter follows. References in
+brackets after the full stop, as in ``(high confidence). {3.1}``, belong to the sentence before them.
 """
 
 import re
@@ -140,10 +140,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _is_sentence_full_stop(text: str, start: int, stop: int, next_index: int) -> bool:
-    """Return whether the full stop at index ``stop`` ends the sentence that begins at ``start``.
-
-    ``next_index`` is the index of the next word.
-    """
+    """Return whether the full stop at ``stop`` ends a sentence; the next word begins at ``next_index``."""
     match = _LAST_WORD.search(text, max(start, stop - 40), stop)
     last_word = match.group() if match else ""
     words_before = text[max(start, stop - 40) : stop].strip()
@@ -176,7 +173,7 @@ def locate_quotation(text: str, quotation: str) -> tuple[int, int] | None:
     """Return start and end of a quotation in a text, or None if the text does not contain its words in this order.
 
     Case, white space and punctuation between words are ignored. Signs at the ends of the quotation (``-2``, ``50%``)
-    are included in the span if the text has them.
+    belong to the span if the text has them.
     """
     words = re.findall(r"\w+", quotation)
     if not words:

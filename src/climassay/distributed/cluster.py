@@ -1,4 +1,4 @@
-"""Connection to a Ray cluster, or start of one on this machine, and its division among workers."""
+"""Connect to a Ray cluster, or start one on this machine, and divide its resources among workers."""
 
 import os
 import re
@@ -15,12 +15,13 @@ LOCAL = "local"
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _CONNECT_SECONDS = 5.0
 _STARTS = 3
-"""Maximum number of attempts to start Ray, whose processes must start within 30 seconds even on a busy machine."""
+"""Maximum number of attempts to start Ray. An attempt fails if the processes take more than 30 seconds, as on a busy
+machine."""
 _LEFT_IN = ("RAY_", "HF_", "HUGGING")
-"""Prefixes of environment variables that workers keep even if they are secret, to join the cluster and download models.
-"""
+"""Prefixes of environment variables that remain set while Ray starts, even if secret: workers need them to join the
+cluster and to download models."""
 _STORE_BYTES = 512 * 1024 * 1024
-"""Size of the object store of a cluster on this machine, in bytes; further objects are written to disk."""
+"""Size of the object store of a cluster on this machine, in bytes; objects that do not fit are written to disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,11 @@ class ClusterOptions:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Number of workers, and the resources of each."""
+    """Number of workers, and the resources of each worker."""
 
     workers: int
     cpus: int
-    """Number of CPUs, and of threads, per worker."""
+    """Number of CPUs per worker, which is also its number of threads."""
     gpus: float
     """Number of GPUs per worker, possibly a fraction."""
 

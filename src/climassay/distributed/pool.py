@@ -1,4 +1,4 @@
-"""Pool of workers, shared by all models and encoders of a command; each job goes to a free worker."""
+"""Pool of workers that all models and encoders of a command share; each job is run by a free worker."""
 
 import asyncio
 import os
@@ -29,7 +29,8 @@ from climassay.models.contract import Encoder, Generator
 from climassay.models.local.cpu_settings import THREADS_VARIABLE
 
 ATTEMPTS = 3
-"""Maximum number of attempts at a job before its requests fail; a job may itself crash its workers."""
+"""Maximum number of attempts at a job before its requests fail. The number is limited because a job may crash its
+workers."""
 PATIENCE = 600.0
 """Maximum number of seconds to wait until a worker has started or restarted."""
 _PAUSE = 0.2
@@ -124,14 +125,14 @@ async def _answered(worker: Any) -> str:
 
 
 def _sentence(error: BaseException) -> str:
-    """Return the last line of a Ray error, which comes after the worker's traceback."""
+    """Return the last line of a Ray error, which follows the worker's traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
 
 
 _WAKE_SECONDS = 0.5
-"""Maximum duration of one wait for a result, in seconds. A wait must end, because a Ctrl-C just before it does not
-interrupt it."""
+"""Maximum duration of one wait for a result, in seconds. The duration is limited because a Ctrl-C just before a wait
+does not interrupt it."""
 _CLOSE_SECONDS = 10.0
 _ADAPTER_MARK = "+adapter="
 
@@ -143,7 +144,7 @@ class Windows:
     """Sizes of the batches into which the jobs of one call are divided for scheduling."""
 
     first: int = 64
-    """Maximum number of jobs in the first batch, which go directly to the workers."""
+    """Maximum number of jobs in the first batch; these jobs go directly to the workers."""
     later: int = 512
     """Maximum number of jobs in each batch after the first. The requests and answers of a batch are in the cluster at
     the same time."""
@@ -193,12 +194,7 @@ class Worker:
 
 
 class WorkerPool:
-    """Pool of workers that load models and run jobs; opened by :func:`open_pool`.
-
-    Args:
-        share: Number of workers, and the resources of each.
-        windows: Sizes of the batches into which jobs are divided.
-    """
+    """Pool of workers that load models and run jobs; opened by :func:`open_pool`."""
 
     def __init__(self, share: Share, windows: Windows | None = None) -> None:
         import ray

@@ -1,6 +1,6 @@
 """Model and encoder whose weights are in the workers: the contract's ``OpenWeights`` and ``StreamingEncoder``.
 
-The spec of a model and a job are sent to a worker, which returns the job's result; all are frozen dataclasses. Keys of
+A worker receives the spec of a model and a job, and returns the job's result; all three are frozen dataclasses. Keys of
 servers are never sent: models behind a server stay in the process of the command.
 """
 
@@ -86,7 +86,10 @@ class EncoderInfo:
 
 @dataclass(frozen=True, slots=True)
 class RemoteCall:
-    """Call of a method of a loaded model or encoder; ``info`` requests its description."""
+    """Call of a method of a loaded model or encoder.
+
+    The method name ``info`` requests a description of the model or encoder.
+    """
 
     method: Literal["info", "generate", "option_logprobs", "harvest", "encode"]
     items: Sequence[Any] = ()
@@ -157,7 +160,7 @@ class JobResult:
 
 
 class JobRunner(Protocol):
-    """Interface for running jobs in several processes; see :class:`climassay.distributed.pool.WorkerPool`."""
+    """Interface that runs jobs in several processes; see :class:`climassay.distributed.pool.WorkerPool`."""
 
     @property
     def workers(self) -> int:
@@ -174,8 +177,8 @@ R = TypeVar("R", contract.GenerationRequest, contract.OptionRequest)
 A = TypeVar("A", contract.Completion, contract.OptionScores, contract.Activations)
 
 _AT_ONCE = {"cpu": 32, "cuda": 256}
-"""Maximum number of requests per job, by device: enough for a GPU, and few enough to be repeated if a worker is lost.
-"""
+"""Maximum number of requests per job, by device. A job must use a GPU fully, but be small enough to repeat if a worker
+is lost."""
 
 
 class DistributedModel(DescribedModel):
@@ -355,8 +358,8 @@ class DistributedEncoder:
 
 
 def shares(count: int, workers: int, max_size: int) -> int:
-    """Return the number of requests per job: a quarter of those that each worker gets, from 1 to ``max_size``.
+    """Return the number of requests per job: a quarter of each worker's equal share, from 1 to ``max_size``.
 
-    Small jobs keep workers from waiting for the last one.
+    With small jobs, all workers finish at almost the same time.
     """
     return max(1, min(max_size, -(-count // (4 * workers))))

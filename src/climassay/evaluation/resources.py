@@ -16,7 +16,6 @@ from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.registry import METRICS, Scorer
 from climassay.models.contract import Generator, OptionScorer
 from climassay.models.provider import load_model
-from climassay.prompts import profile_of
 from climassay.questions import Question
 from climassay.records import RequestCounts
 from climassay.settings import resolve_file
@@ -134,9 +133,7 @@ def open_resources(
         from climassay.grounding.text_check import check_sentences
 
         collections = cast("CollectionGroup", sources.retriever(plan.metrics.collections))
-        judge = None
-        if scorer.judge is not None and not profile_of(scorer.judge).scored:
-            judge = SupportJudge(scorer.judge)
+        judge = None if scorer.judge is None else SupportJudge(scorer.judge)
 
         def check(text: str, prepared: Prepared) -> tuple[CheckedSentence, ...]:
             passages = numbered_passages(prepared.passage_ids, prepared.passages)

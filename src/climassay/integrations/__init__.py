@@ -1,4 +1,4 @@
-"""Publication of benchmarks for Inspect and lm-evaluation-harness.
+"""Publish benchmarks for Inspect and lm-evaluation-harness, and evaluate climassay's models in both.
 
 All frameworks get the same questions, prompt templates and parsers. See docs/integrations.md.
 """

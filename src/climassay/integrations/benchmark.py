@@ -1,4 +1,4 @@
-"""Benchmarks for other frameworks: questions, their prompts, rows of published files, and scores."""
+"""Benchmarks for other frameworks: questions with prompts, rows of published files, and scores."""
 
 import hashlib
 import json
@@ -53,7 +53,7 @@ class PosedQuestion:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Option letters, each after the space that separates it from ``prefix``; empty without options."""
+        """Option letters, each preceded by a space, as they follow ``prefix``; empty without options."""
         separator = evaluation.after_prefix(self.prefix)
         labels = self.question.type.labels(self.question.options) if self.question.options else ()
         return tuple(separator + label for label in labels)
@@ -64,9 +64,8 @@ def pose_questions(
 ) -> list[PosedQuestion]:
     """Return questions of any kind with their prompts; options keep the order of the file.
 
-    As in ``climassay evaluate``, examples are drawn once for each kind, and none of its ``questions`` can be an
-    example. To pose only some of the questions with the same examples, select from the result instead of from
-    ``questions``.
+    As in ``climassay evaluate``, examples are drawn once for each kind, and none of ``questions`` can be an example. To
+    get only some questions with the same examples, select from the result instead of from ``questions``.
 
     Raises:
         InputError: The pool of examples is too small.
@@ -237,7 +236,7 @@ def read_prompt_rows(file: Path) -> list[PosedQuestion]:
 SCORES: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(metric.name for metric in metrics_for(kind) if not metric.needs) for kind in KINDS
 }
-"""Names of the scores that can be computed without a second model, by kind of question; see the tables of ``climassay
+"""Names of the scores that can be computed without a second model, by kind of question, as in the tables of ``climassay
 evaluate``."""
 JUDGED: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(metric.name for metric in metrics_for(kind) if metric.needs == "entailment") for kind in KINDS

@@ -1,12 +1,12 @@
-"""Annotations in Label Studio and in Argilla 2: what they import, and what they export to be read here.
+"""Write files for annotation in Label Studio and Argilla 2, and read the annotations that they export.
 
-Label Studio gets tasks and a labelling interface. The task format is its JSON (``data``, ``annotations``,
-``predictions``), its result items are those of the tags in :func:`interface`. It takes no annotator from a file whom it
-does not know, so ours appear in ``meta`` of the first result item, which it keeps as it is.
+Label Studio gets tasks as JSON (``data``, ``annotations``, ``predictions``) and a labelling interface, whose tags
+determine the form of result items. It does not import annotators that it does not know, so their names are stored in
+``meta`` of the first result item, which it leaves unchanged.
 
 Argilla gets a folder that ``rg.Dataset.from_disk`` loads: ``dataset.json``, ``settings.json`` and ``records.json``, as
-``rg.Dataset.to_disk`` writes them. It knows people by ids and takes no answers of strangers, so labels are written for
-those whose ids are given.
+``rg.Dataset.to_disk`` writes them. It identifies annotators by ids and rejects answers of unknown annotators, so only
+labels of annotators with a given id are written.
 """
 
 import json
@@ -35,7 +35,7 @@ from climassay.questions import option_letter
 T = TypeVar("T")
 VERDICTS = ("valid", "invalid")
 _FIELDS = {"question": "Question", "options": "Options", "answer": "Marked answer", "passages": "Passages"}
-"""Headings of the texts that annotators see, by field."""
+"""Headings of the texts shown to annotators, by field."""
 _EDITS = {
     "edited_question": "Better words of the whole question or statement",
     "edited_answer": "A better answer; of a statement the term to mask",
@@ -46,7 +46,7 @@ _EDITS = {
 
 
 def _annotator_texts(item: AnnotationItem) -> dict[str, str]:
-    """Return the item's texts for annotators by the names of :data:`_FIELDS`; missing texts are empty."""
+    """Return the item's texts for annotators by the keys of :data:`_FIELDS`; missing texts are empty."""
     wording = item.draft.wording
     options = [f"{option_letter(index)}) {text}" for index, text in enumerate(wording.options)]
     correct_answer = options[wording.correct] if options and wording.correct is not None else wording.answer
@@ -61,12 +61,6 @@ def _annotator_texts(item: AnnotationItem) -> dict[str, str]:
 
 def _read_list(file: Path, fault: str, required_field: str, noun: str) -> list[dict[str, Any]]:
     """Read a JSON list of objects.
-
-    Args:
-        file: The file.
-        fault: Clause of the error message that follows the name of the file.
-        required_field: Field that every object must have.
-        noun: Plural noun for the objects, for the message.
 
     Raises:
         InputError: The file is not a list of objects, an object lacks the field, or its annotations are not a list.
@@ -87,7 +81,7 @@ def _read_list(file: Path, fault: str, required_field: str, noun: str) -> list[d
 def _gathered(
     entry_label: str, entries: Iterable[tuple[int, T]], read_labels: Callable[[T], list[Label]]
 ) -> AnnotationFile:
-    """Read the labels of numbered entries; entries that cannot be read are listed as messages in the result."""
+    """Read the labels of numbered entries; entries that cannot be read become messages of the result."""
     labels: list[Label] = []
     messages: list[str] = []
     for number, entry in entries:
@@ -187,8 +181,8 @@ def _annotation(draft: Draft, label: Label) -> dict[str, Any]:
 def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
     """Read annotations from Label Studio's export (JSON), or from a task file of :func:`write_label_studio`.
 
-    An annotation that climassay wrote and Label Studio did not change keeps its key, so that it is stored once.
-    Cancelled annotations, and those without a verdict, are skipped.
+    An annotation that was written by climassay and not changed in Label Studio keeps its key, so that it is not stored
+    twice. Cancelled annotations, and those without a verdict, are skipped.
 
     Raises:
         InputError: The file cannot be read or is not such an export. Annotations that are no valid label are listed in
@@ -204,7 +198,6 @@ def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile
 
 
 def _annotations(task: Mapping[str, Any]) -> Any:
-    """Return a task's annotations, which old exports call ``completions``."""
     return task.get("annotations") or task.get("completions") or []
 
 
@@ -357,7 +350,7 @@ def _record(item: AnnotationItem, users: Mapping[str, str]) -> dict[str, Any]:
 
 
 def read_argilla(path: Path, drafts: Mapping[str, Draft], users: Mapping[str, str] | None = None) -> AnnotationFile:
-    """Read submitted responses of records that ``to_disk`` or ``records.to_json`` wrote.
+    """Read the submitted responses in records written by Argilla's ``to_disk`` or ``records.to_json``.
 
     Argilla stores no times of answers. Labels with the same content therefore count as one label if the file is read
     again.

@@ -1,7 +1,7 @@
-"""The YAML files of lm-evaluation-harness: a shared base, one file per task and level, one group.
+"""Write the YAML files for lm-evaluation-harness: a shared base, one file per task and level, and one group.
 
-Every row of the data has its prompt filled in, so that the harness only puts the messages together; the names in
-``description``, ``doc_to_text`` and ``gen_prefix`` are names of columns, which it takes as they are.
+Every row of the data contains its rendered prompt. ``description``, ``doc_to_text`` and ``gen_prefix`` are names of
+columns, whose values the harness inserts unchanged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class HarnessTask:
 
     name: str
     form: str
-    """Kind of the questions, with the suffix ``_letter`` if the model writes the letter of an option."""
+    """Kind of the questions, followed by ``_letter`` if the model generates the letter of an option."""
     kind: Kind
     level: Level | None
     rows: str
@@ -47,7 +47,7 @@ class HarnessTask:
 
     @property
     def compares_options(self) -> bool:
-        """True if the harness compares the likelihoods of the options, so that the model writes nothing."""
+        """Whether the harness compares the likelihoods of the options, so that the model generates no text."""
         return TYPES[self.kind].has_options and self.form == self.kind
 
     @property
@@ -132,7 +132,7 @@ def _task(task: HarnessTask, rows: str) -> dict[str, Any]:
 
 
 class _Function(str):
-    """Name of a Python function for the harness to import."""
+    """Name of a Python function that the harness imports."""
 
 
 def _yaml(data: Mapping[str, Any]) -> str:

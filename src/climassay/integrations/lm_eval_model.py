@@ -1,6 +1,6 @@
-"""Climassay's models in lm-evaluation-harness: every task of it is recorded, and goes on where it was interrupted.
+"""Climassay's models in lm-evaluation-harness: answers are recorded, so that interrupted evaluations can be continued.
 
-The harness's own command with this model in it is::
+To run the harness's own command with these models::
 
     python -m climassay.integrations.lm_eval_model run --model climassay --model_args model=local:smollm2 --tasks TASK
 """
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
 
 _CHAT = "\x1echat "
-"""Prefix of a context that is a chat for a server, as JSON; a local model's chats are text."""
+"""Prefix of a context that contains a chat for a server as JSON; chats for local models are rendered as text."""
 SampleKey = tuple[str, int]
 """Name of a harness task and index of a sample in it."""
 UNKNOWN = -1000.0
-"""Log-probability assigned if the request for a text failed, or if the answer does not name a choice."""
+"""Log-probability used if the request for a text failed, or if the answer names no choice."""
 _SAMPLING = {"until", "max_gen_toks", "do_sample", "temperature", "top_p", "seed"}
 
 
@@ -117,7 +117,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     @property
     def writes_choices(self) -> bool:
-        """True if the model answers multiple-choice questions by writing one of the choices."""
+        """Whether the model answers multiple-choice questions by writing one of the choices."""
         return self._served and self.keeps_failures
 
     def close(self) -> None:
@@ -206,7 +206,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         return [(UNKNOWN, False) if score.error else (score.logprobs[0], score.method == "greedy") for score in scores]
 
     def _written_choices(self, requests: "Sequence[Instance]") -> list[tuple[float, bool]]:
-        """Send one request per sample; return log-probability 0 for the choice written, else ``UNKNOWN``."""
+        """Send one request per sample; return log-probability 0 for the choice in the answer, else ``UNKNOWN``."""
         samples: dict[SampleKey, list[int]] = {}
         for number, request in enumerate(requests):
             samples.setdefault(sample_key(request), []).append(number)
@@ -240,7 +240,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     @contextmanager
     def _counted(self, total: int, noun: str, is_quiet: bool) -> Iterator[Callable[..., None]]:
-        """Yield a callback that counts answers in the progress callbacks or in a progress bar."""
+        """Yield a callback that counts answers, either in the progress callbacks or in a progress bar."""
         progress = self._progress
         if progress is not None:
             progress.on_more(total)
@@ -250,7 +250,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             yield lambda *_: bar.update()
 
     def _note_failures(self, requests: "Sequence[Instance]", errors: Sequence[str | None]) -> None:
-        """Store the errors of failed requests if the model keeps failures; else raise ModelError for the first failure.
+        """Store the errors of failed requests if the model collects them; otherwise raise ModelError for the first.
 
         Answers are recorded, so that a rerun sends only the failed requests.
         """
@@ -312,13 +312,12 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     @staticmethod
     def _chat(context: str) -> tuple[contract.Message, ...]:
-        """Return the turns of a context as messages for a server."""
         turns = json.loads(context.removeprefix(_CHAT)) if context.startswith(_CHAT) else None
         chat = turns or [{"role": "user", "content": context}]
         return tuple(contract.Message(message["role"], message["content"]) for message in chat)
 
     def _cut(self, context: str, max_tokens: int) -> str:
-        """Truncate a context at its beginning, so that it fits the window with ``longest`` tokens of answer."""
+        """Truncate a context at its beginning, so that it and an answer of ``max_tokens`` tokens fit the window."""
         model: Any = self._model.wrapped
         if (max_context_tokens := model.window - max_tokens) < 1:
             raise InputError(f"Answers of {max_tokens} tokens leave no room in a window of {model.window}.")
@@ -336,8 +335,8 @@ def sample_key(request: "Instance") -> SampleKey:
 def chosen_text(answer: str, choices: Sequence[str]) -> int | None:
     """Return the index of the choice that an answer names, or None if it names none or several.
 
-    The answer either consists of the choice, or contains its words in the first line. A choice that is part of another
-    choice in that line is ignored.
+    An answer names a choice if it consists of the choice or contains its words in the first line. Choices that are part
+    of another named choice are ignored.
     """
     reply = answer.strip().strip("\"'`*.-").casefold()
     names = [choice.casefold() for choice in choices]

@@ -1,8 +1,8 @@
-"""Tasks of lm-evaluation-harness inside an experiment: asked by climassay's recorded models, scored by the harness.
+"""Tasks of lm-evaluation-harness in an experiment: climassay's recorded models answer, and the harness scores.
 
 The harness builds the prompts, filters the answers and scores each sample. Every sample becomes an outcome, so that
-intervals, paired tests, tables and pages are those of all experiments. Scores have the harness's names of metric and
-filter, for example ``acc,none`` or ``exact_match,strict``.
+intervals, paired tests, tables and pages are the same as in other experiments. Scores have the harness's names of
+metric and filter, for example ``acc,none`` or ``exact_match,strict``.
 """
 
 import hashlib
@@ -174,10 +174,10 @@ def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]
 def set_examples(task: Any, shots: int | None, seed: int) -> bool:
     """Set the number of a task's examples and their seed as the harness's command does.
 
-    A task that fixes the number at 0 keeps it.
+    A task that requires 0 examples keeps that number.
 
     Returns:
-        True if the task now has ``shots`` examples, or if ``shots`` is None.
+        Whether the task now has ``shots`` examples; always True if ``shots`` is None.
     """
     n_examples = task.get_config("num_fewshot")
     if n_examples is None or (shots is not None and n_examples != 0):

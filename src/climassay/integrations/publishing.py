@@ -1,4 +1,4 @@
-"""Publication of a benchmark as a folder for a hub and for other frameworks."""
+"""Publish a benchmark as a folder for a hub and for other frameworks."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -106,7 +106,7 @@ def publish_benchmark(
 
 
 def _files(benchmark: Benchmark, parts: Sequence[Part]) -> dict[str, str]:
-    """Return the text of every file by path; the manifest is last, so that it only exists if all files were written."""
+    """Return the text of every file by path. The manifest is last, so that it exists only if all files were written."""
     rows = {
         kind: [f"{PROMPTS}/{rows_file(kind, level)}" for level in benchmark.levels(kind)] for kind in benchmark.kinds
     }

@@ -1,9 +1,9 @@
-"""Another framework's results for a task's samples, as outcomes of an experiment.
+"""Convert another framework's results for a task's samples to outcomes of an experiment.
 
-If a framework's figure is the mean over samples, a sample's score is the framework's own. Other figures, such as a
-macro-averaged F1, are not means of sample scores. For them, a sample's score is its jackknife pseudo-value: with T the
-figure of all n samples and T_i that of all but sample i,
-``T + (n - 1) * (mean of all T_j - T_i)``. The mean of these is T exactly, and their spread gives its interval.
+If a framework's metric is a mean over samples, the sample scores of the framework are used. Other metrics, such as a
+macro-averaged F1, are not means of sample scores. For these, a sample's score is its jackknife pseudo-value: with T the
+metric of all n samples and T_i the metric of all but sample i, ``T + (n - 1) * (mean of all T_j - T_i)``. The mean of
+these is T exactly, and their spread gives its interval.
 
 References:
     Efron and Stein (1981), The Jackknife Estimate of Variance, Annals of Statistics 9(3), section 1.
@@ -64,8 +64,8 @@ class SampleScores(Generic[K]):
         Args:
             metric: Name of the metric.
             total: Value of the metric over all samples that are not lost.
-            without: Value of the metric over all but one of these samples, by the omitted sample; NaN if it cannot be
-                computed. One NaN omits the metric, with a note.
+            without: For each of these samples, the value of the metric over all others; NaN if it cannot be computed.
+                If any value is NaN, the metric is omitted and a note is added.
         """
         values = np.array(list(without.values()))
         parts = np.full(1, total) if len(values) == 1 else total + (len(values) - 1) * (values.mean() - values)

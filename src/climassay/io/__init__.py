@@ -1,4 +1,4 @@
-"""Reading files within limits, rows of tables of any common format, and atomic writing."""
+"""Read files within size limits, parse tables of common formats, and write files atomically."""
 
 from climassay.io.reading import (
     MAX_TABLE_BYTES,

@@ -1,4 +1,4 @@
-"""Decoding of text whose encoding is unknown or wrongly declared, as browsers do it."""
+"""Decode text whose encoding is unknown or wrongly declared, following the rules of browsers."""
 
 import codecs
 import re
@@ -18,19 +18,19 @@ _STRAY = "climassay.stray-windows-1252"
 _PYTHON_NAMES = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
 """Python codecs for encodings that the WHATWG standard extends under their original names."""
 MIN_UTF8_CHARACTERS = 8
-"""Minimum number of non-ASCII characters for valid UTF-8 to override the declared encoding."""
+"""If valid UTF-8 has at least this many non-ASCII characters, the declared encoding is ignored."""
 SAMPLE = 1 << 16
 MAX_CONTROL_SHARE = 0.02
-"""Maximum fraction of control characters in a text; bytes with more are not text."""
+"""Maximum fraction of control characters; bytes that decode to a higher fraction are not text."""
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def decode_text(data: bytes, label: str | None = None) -> str:
     """Decode text of unknown or declared encoding.
 
-    The first that applies decides: a byte order mark, UTF-16 (recognised by its zero bytes), the declared encoding,
-    UTF-8, windows-1252. Single bytes that are invalid in UTF-8 are decoded as windows-1252 if most other non-ASCII
-    characters are valid.
+    The encoding is determined by the first of these that applies: a byte order mark, UTF-16 (recognised by its zero
+    bytes), the declared encoding, UTF-8, windows-1252. Single bytes that are invalid in UTF-8 are decoded as
+    windows-1252 if most other non-ASCII characters are valid.
 
     Args:
         data: The encoded text.
@@ -81,7 +81,10 @@ def _decode_labelled(data: bytes, label: str) -> str:
 
 
 def _decode_utf8_with_strays(data: bytes) -> str:
-    """Decode UTF-8 with single invalid bytes as windows-1252, or all bytes as windows-1252 if many are invalid."""
+    """Decode UTF-8 that contains single invalid bytes of windows-1252.
+
+    If many bytes are invalid, decode all as windows-1252.
+    """
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Delimited text (CSV, TSV and similar) as spreadsheets of all languages write it."""
+"""Read delimited text (CSV, TSV and similar) written by spreadsheet programs in any language."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 _DELIMITERS = ",;\t|"
 _DELIMITER_LINE = re.compile(r"""["']?sep=(?P<delimiter>\\t|[^\r\n])["']?[,;\t|]*\s*(?:\n|\Z)""", re.IGNORECASE)
-"""Pattern of a first line that tells Excel the delimiter."""
+"""Pattern of a first line such as ``sep=;``, which states the delimiter for Excel."""
 _ONE_NAME = re.compile(r"""\s*(["']?)[^\W\d]\w*\1[ \t]*""")
 _NO_DELIMITER = "\x1f"
 HEAD_ROWS = 200
@@ -29,7 +29,7 @@ class DelimitedTable(NamedTuple):
     """Numbers, from 1, of rows with more cells than the header; these are not included in ``rows``."""
 
     def overlong_sentence(self) -> str:
-        """Return an error message about overlong rows, worded to follow the file's name and a comma."""
+        """Return an error message about rows with too many cells, to follow the file's name and a comma."""
         more = "" if len(self.overlong) == 1 else f" and {len(self.overlong) - 1} others"
         return (
             f"row {self.overlong[0]}{more}: there are more cells than the header names columns; put quotation marks "
@@ -42,10 +42,6 @@ def read_delimited(text: str, delimiter: str | None = None) -> DelimitedTable:
 
     A first line ``sep=;`` sets the delimiter. Otherwise it is the character that splits most rows into the same number
     of cells. The header is the first row with that number of cells. All cells remain strings.
-
-    Args:
-        text: Decoded file; quoted cells may contain line breaks.
-        delimiter: The delimiter, if it is known.
 
     Raises:
         ValueError: A quoted cell is not closed; the message does not contain the file's name.
@@ -61,11 +57,9 @@ def read_delimited(text: str, delimiter: str | None = None) -> DelimitedTable:
 
 
 def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
-    """Return rows of cells as a table; the header is the first row with the given, or else the usual, number of cells.
+    """Return rows of cells as a table. The header is the first row with ``n_columns`` cells.
 
-    Args:
-        rows: Rows of cells, without blank rows.
-        n_columns: Number of cells of the header; 0 if it is unknown.
+    If ``n_columns`` is 0, it is the most frequent number of cells per row. ``rows`` contains no blank rows.
     """
     start = _find_header(rows[:HEAD_ROWS], n_columns or _find_usual_width(rows[:HEAD_ROWS])[0])
     lines_above = [" ".join(cell.strip() for cell in row if cell.strip()) for row in rows[:start]]
@@ -81,11 +75,7 @@ def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
 
 
 def _split_rows(text: str, delimiter: str) -> list[list[str]]:
-    """Split a text into rows of cells, skipping blank lines.
-
-    Raises:
-        ValueError: A quoted cell is not closed.
-    """
+    """Split a text into rows of cells, skipping blank lines; raise ValueError if a quoted cell is not closed."""
     csv.field_size_limit(2**31 - 1)
     rows: list[list[str]] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -116,7 +106,6 @@ def _find_delimiter(text: str) -> tuple[str, int]:
 
 
 def _find_usual_width(rows: list[list[str]]) -> tuple[int, int]:
-    """Return the most frequent number of cells per row, at least two, and the number of such rows."""
     widths = Counter(len(row) for row in rows if len(row) > 1)
     return max(widths.items(), key=lambda item: (item[1], item[0]), default=(1, 0))
 

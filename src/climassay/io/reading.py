@@ -1,6 +1,6 @@
-"""Reading files within limits: size, length of lines, and no waiting for pipes without a writer.
+"""Read files within limits of size and line length, without waiting for pipes that have no writer.
 
-Faults of a file are raised as :class:`OSError` or :class:`ValueError`; callers add the file's name and what to do.
+Faults of a file are raised as :class:`OSError` or :class:`ValueError`; callers add the file's name and advice.
 """
 
 import errno
@@ -74,14 +74,14 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
     return read_file(path).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
-    """Yield the lines of a file of any size.
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file of any size.
 
     Raises:
         OSError: The file cannot be opened, or a line is longer than :data:`MAX_LINE_LENGTH`.
-        UnicodeDecodeError: The file is not text in this encoding.
+        UnicodeDecodeError: The file is not UTF-8.
     """
-    with open_file(path) as file, io.TextIOWrapper(file, encoding=encoding) as text:
+    with open_file(path) as file, io.TextIOWrapper(file, encoding="utf-8") as text:
         while line := text.readline(MAX_LINE_LENGTH):
             if len(line) == MAX_LINE_LENGTH and not line.endswith("\n"):
                 raise OSError(errno.EFBIG, f"It has a line of more than {MAX_LINE_LENGTH} characters", str(path))
@@ -138,7 +138,7 @@ def describe_error(error: Exception) -> str:
 
 
 def describe_first_problem(error: Exception) -> str:
-    """Return field and message of a pydantic ``ValidationError``'s first problem.
+    """Return the field and the message of the first problem in a pydantic ``ValidationError``.
 
     For any other error, return its message.
     """

@@ -1,4 +1,4 @@
-"""Rows of tables (Parquet, workbooks, JSON, JSON lines, delimited text), recognised by content; safe cells."""
+"""Read rows from tables in formats recognised by content, find columns, and make cells safe for spreadsheets."""
 
 import io
 import json
@@ -20,7 +20,8 @@ _ARCHIVES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
 """First bytes of archives, such as .ods, and of old Office documents, such as .xls."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n")
 _NUMERIC = re.compile(r"[+-](?:[\d\s.,;:%()\[\]–−±+-]|[eE](?=[+-]?\d)|(?<= )to(?= ))*")
-"""Pattern of signed numbers, intervals and dashes, which are harmless although they begin like formulas."""
+"""Pattern of signed numbers, intervals and dashes. They need no escaping, although spreadsheets evaluate other texts
+with the same first character."""
 
 _WRAPPERS = ("data", "questions", "rows", "examples", "items", "instances", "records")
 """Names of entries in which a JSON object may contain the rows of a table."""
@@ -32,9 +33,6 @@ def safe_cell(value: Any) -> Any:
     """Put an apostrophe before text that a spreadsheet would evaluate as a formula (``=HYPERLINK(...)``).
 
     Line ends become newlines. Everything else is returned unchanged.
-
-    Args:
-        value: Cell to be written by the csv module.
     """
     if not isinstance(value, str):
         return value
@@ -65,7 +63,7 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
         data: A Parquet file, a workbook (.xlsx), a JSON array, JSON lines or delimited text.
 
     Raises:
-        InputError: The content has no such format or is not text, or a row has more cells than there are columns.
+        InputError: The content has none of these formats or is not text, or a row has more cells than the header.
     """
     if data[:4] == b"PAR1":
         try:
@@ -141,15 +139,15 @@ class ParquetTable(NamedTuple):
     rows: list[Row]
 
 
-def read_parquet(data: bytes, max_bytes: int = MAX_TABLE_BYTES) -> ParquetTable:
+def read_parquet(data: bytes) -> ParquetTable:
     """Read a Parquet file.
 
     The size of dictionary-encoded columns is computed before they are decoded, so that a file that is too large is
     rejected before it fills the memory. Sizes that the file declares are not trusted.
 
     Raises:
-        ValueError: The file is damaged, or exceeds ``max_bytes`` or :data:`MAX_CELLS`; the message does not contain the
-            file's name.
+        ValueError: The file is damaged, or exceeds :data:`MAX_TABLE_BYTES` or :data:`MAX_CELLS`; the message does not
+            contain the file's name.
     """
     import pyarrow
     import pyarrow.parquet
@@ -165,8 +163,8 @@ def read_parquet(data: bytes, max_bytes: int = MAX_TABLE_BYTES) -> ParquetTable:
         size = 0
         for batch in file.iter_batches(batch_size=_BATCH_ROWS):
             size += sum(_count_decoded_bytes(column) for column in batch.columns)
-            if size > max_bytes:
-                raise ValueError(f"it unpacks to more than the limit of {max_bytes >> 20} MB")
+            if size > MAX_TABLE_BYTES:
+                raise ValueError(f"it unpacks to more than the limit of {MAX_TABLE_BYTES >> 20} MB")
             columns = [
                 (column.dictionary_decode() if types.is_dictionary(column.type) else column).to_pylist()
                 for column in batch.columns
@@ -201,13 +199,9 @@ def normalise_column_name(name: Any) -> str:
 
 
 def find_column(names: Iterable[str], *requested: str) -> str | None:
-    """Return the first requested column that a table has; None if it has none of them.
+    """Return the first of the ``requested`` columns that a table has; None if it has none of them.
 
     Names are compared exactly first, then by :func:`normalise_column_name`.
-
-    Args:
-        names: Columns of the table.
-        requested: Names of columns in order of preference.
     """
     columns = list(names)
     by_key = {normalise_column_name(column): column for column in reversed(columns)}

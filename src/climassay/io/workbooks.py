@@ -1,4 +1,4 @@
-"""Tables of spreadsheet workbooks (.xlsx), with the cells that a spreadsheet program would export as text."""
+"""Read tables from spreadsheet workbooks (.xlsx), with the cells that a spreadsheet program would export."""
 
 import io
 import zipfile
@@ -27,12 +27,12 @@ def is_workbook(data: bytes) -> bool:
 def read_workbook(data: bytes) -> DelimitedTable:
     """Read the only table of a workbook; hidden sheets are ignored.
 
-    Numbers have at most 15 significant digits, which is what spreadsheet programs show; cells in per cent keep their
-    sign, and dates become ISO 8601.
+    Numbers have at most 15 significant digits, as in spreadsheet programs. Percentages keep the per cent sign, and
+    dates become ISO 8601.
 
     Raises:
-        ValueError: The workbook is damaged or too large, no sheet or more than one has several rows, or a formula has
-            no stored result; the message does not contain the file's name.
+        ValueError: The workbook is damaged or too large, the number of sheets with several rows is not 1, or a formula
+            has no stored result. The message does not contain the file's name.
     """
     from openpyxl import load_workbook
 
@@ -58,12 +58,7 @@ def read_workbook(data: bytes) -> DelimitedTable:
 
 
 def _iterate_rows(results: Any, formulas: Any) -> Iterator[list[str]]:
-    """Yield the rows of a sheet that are not empty.
-
-    Args:
-        results: Sheet with the stored results of formulas.
-        formulas: The same sheet with the formulas.
-    """
+    """Yield the rows of a sheet that are not empty, given the sheet with stored results and with formulas."""
     n_cells = 0
     for result_cells, formula_cells in zip(results.iter_rows(), formulas.iter_rows(), strict=True):
         n_cells += len(result_cells)

@@ -1,4 +1,4 @@
-"""Writing files atomically: a reader sees the old or the new file, never a part, also if the disk is full."""
+"""Write files atomically: readers see the old or the new file, never a part of it, even if the disk is full."""
 
 import contextlib
 import errno
@@ -74,7 +74,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 def replace_file(temporary: Path, path: Path) -> None:
     """Move a complete file to its final path.
 
-    It gets the permissions of the file that it replaces, or those of new files in the folder.
+    The file gets the permissions of the file that it replaces or, if there is none, those of new files in the folder.
     """
     mask = mask_at(path.parent)
     if mask is not None:

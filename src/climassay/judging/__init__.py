@@ -1,8 +1,8 @@
-"""Judging: which of two texts has more of a quality, by pairs, probes on contrast pairs, sorting and insertion.
+"""Judge which of two texts has more of a quality: PairS, probes on contrast pairs, sorting and insertion.
 
-PairS (Liu et al. 2024) and PPairS (Maiya 2024), computed without waste and measured honestly: one pass over a tree of
-shared prompts instead of two passes per pair, exact merges, folds that share no item, and baselines that have to be
-beaten. See docs/judging.md.
+The methods of PairS (Liu et al. 2024) and PPairS (Maiya 2024) are computed with one pass over a tree of shared prompts
+instead of two passes per pair, and with exact merges. They are evaluated on folds that share no item, and compared with
+baselines. See docs/judging.md.
 """
 
 import lazy_loader

@@ -1,14 +1,15 @@
-"""Labels of new items from labelled anchors: a binary search on an ordered scale (PPAIRS_INSERT, amended).
+"""Label new items by comparing them with labelled anchors, in a binary search on an ordered scale (PPAIRS_INSERT).
 
-At each label, the new item is compared with anchors of that label. If it is judged higher, the search goes on above the
-label; if lower, below it; if equal, the label is the result. As printed (Maiya 2024, algorithm 1) equality needs a mean
-preference of exactly 0.5, and the search returns the label it compared with last. Real means are never exactly 0.5, so
-a label that the search passes on its way to others cannot be returned: of five labels, never the middle one. Two
-changes:
+At each label, the new item is compared with anchors of that label. If it is judged higher, the search continues above
+the label; if lower, below it; if equal, the label is the result. In the printed algorithm (Maiya 2024, algorithm 1),
+equality requires a mean preference of exactly 0.5, and the search returns the label that it compared with last. Real
+means are never exactly 0.5, so a label at which the search does not end cannot be returned: of five labels, never the
+middle one. Two changes were made:
 
-* equality has a band around 0.5, or is the mode of three-way predictions (as the thesis suggests in a footnote);
-* when the search ends between two neighbouring labels, the one whose mean preference is nearer to 0.5 is returned, not
-  the last. Even without any equality every label can then be returned.
+* an item is equal if its mean preference is in a band around 0.5 or, as the thesis suggests in a footnote, if this is
+the most frequent of three-way predictions; * when the search ends between two neighbouring labels, the one whose mean
+preference is nearer to 0.5 is returned, not the last. Every label can then be returned, even if no item is ever judged
+equal.
 
 The printed rule is available as the mode ``printed``, for comparison with published figures.
 
@@ -31,7 +32,7 @@ from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import Table
 
 TIE_BAND = 0.4
-"""Maximum absolute log-odds at which a comparison counts as equal. A probe with a fitted tie band uses that instead.
+"""Maximum absolute log-odds at which a comparison counts as equal; a probe with a fitted tie band uses that band.
 
 The default corresponds to probabilities of 0.40 to 0.60.
 """
@@ -58,7 +59,6 @@ class Insertion:
 
     label: str
     comparisons: int
-    """Number of comparisons with anchors."""
     path: tuple[Step, ...]
     """Steps of the search in order; each compares the item with the anchors of one label."""
 
@@ -71,8 +71,7 @@ class _Search:
     low: int
     high: int
     takes_last: bool
-    """Whether a search that ends between two labels returns the label that was compared last. Otherwise it returns the
-    nearer label."""
+    """Whether a search that ends between two labels returns the label compared last instead of the nearer label."""
     steps: dict[int, Step] = field(default_factory=dict)
     label: int | None = None
 
@@ -121,8 +120,8 @@ def insert_indices(
         items: Indices of the new items, which ``ask`` accepts; none may be an anchor.
         labels: The scale, lowest first.
         anchors: Indices of the items of each label.
-        samples: Number of anchors drawn per label, without replacement and anew for each item and label; of a label
-            with fewer anchors, all are used.
+        samples: Number of anchors drawn per label, without replacement and anew for each item and label; if a label
+            has fewer anchors, all are used.
         mode: "band" counts an item as equal if its mean probability is within ``band`` of 0.5. "three-way" takes the
             most frequent outcome of the comparisons (higher, lower, or equal within ``tie_band``); if two are equally
             frequent, the item counts as equal. "printed" follows the thesis's algorithm exactly.
@@ -216,7 +215,6 @@ class InsertionResult(Result):
     items: tuple[Item, ...]
     insertions: tuple[Insertion, ...]
     comparisons: int
-    """Number of comparisons with anchors."""
     failed: int
     """Number of comparisons without an answer."""
     scores: HeldOutScores | None
@@ -248,7 +246,7 @@ class InsertionResult(Result):
         return {**{name: getattr(self, name) for name in names}, "scores": scores, "items": self.labels()}
 
     def notes(self) -> tuple[str, ...]:
-        """Return the notes on skipped rows and on the probe, and a note with the number of comparisons."""
+        """Return notes on skipped rows, on the probe and on the number of comparisons."""
         return (*self.messages, f"{self.comparisons} comparisons, {self.failed} without an answer.")
 
     def tables(self) -> list[Table]:

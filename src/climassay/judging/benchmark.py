@@ -1,8 +1,8 @@
-"""Benchmark of judges: cross-validated by group, compared with the baselines that a judge has to beat, stored as a run.
+"""Benchmark of judges: cross-validation by group, comparison with baselines, and storage as a run.
 
-Errors of the published evaluation are not possible here: a pair and its mirror image, or two pairs of one article,
-never appear on both sides of a split; the constant and "the longer text is better" are always printed; accuracy on
-pairs of nearly equal length shows what is left when length cannot help.
+Unlike in the published evaluation, a pair and its mirror image, or two pairs of one article, are never on both sides of
+a split. The baselines "constant" and "the longer text is better" are always shown. Accuracy on pairs of nearly equal
+length shows how well a judge performs if length is no clue.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,7 +70,8 @@ from climassay.records import RecordedModel, Records, Run
 from climassay.records.queries import RunDetails
 
 NEARLY_EQUAL = 1.1
-"""Maximum ratio of the larger to the smaller word count of two texts that count as nearly equally long."""
+"""Two texts count as nearly equally long if the ratio of their word counts, the larger to the smaller, is at most this
+value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Agreement:
     kendall: JudgeScore
     """Kendall's tau-b within groups, averaged over groups."""
     accuracy_nearly_equal_length: JudgeScore
-    """Accuracy on differing pairs whose numbers of words differ by less than 10%."""
+    """Accuracy on pairs with different labels whose ratio of word counts is below :data:`NEARLY_EQUAL`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +115,11 @@ class JudgeScores:
     themselves for a judge that is only evaluated.
     """
     versus_longer: PairedFigure
-    """Accuracy on differing pairs minus the accuracy of "the longer text is better" on the same pairs."""
+    """Accuracy on pairs with different labels minus the accuracy of "the longer text is better" on the same pairs."""
     versus_longer_nearly_equal: PairedFigure
-    """Difference as in ``versus_longer``, on pairs of nearly equal length only."""
+    """Difference as in ``versus_longer``, on the pairs of nearly equal length."""
     calibration: Calibration | None
-    """Calibration of the probabilities on differing pairs; None for methods without probabilities."""
+    """Calibration of the probabilities on pairs with different labels; None for methods without probabilities."""
     n_items: int
     n_pairs: int
     """Number of unordered test pairs, each judged in both orders."""
@@ -133,7 +134,7 @@ class JudgeScores:
     """Regularisation C of the probe of each fold; None for methods without a probe."""
     learning_curve: tuple[LearningPoint, ...] = ()
     order: tuple[tuple[str, float], ...] = field(default=())
-    """Pairs of an item's id and its rank, where 1 is the best of the group."""
+    """Id and rank of each item; rank 1 is the best of the group."""
     as_published: PublishedScores | None = None
     """Scores by the evaluation of Maiya (2024), whose training and test pairs share items.
 
@@ -318,8 +319,8 @@ def _rank_group(
 ) -> tuple[IntArray, FloatArray]:
     """Sort a group; return its item indices and their scores, both of shape [members].
 
-    If the sort fits strengths, these are the scores, so that items which the judge does not separate have equal scores.
-    Otherwise the score of an item is one plus the number of items ranked below it.
+    If the sort fits strengths, the scores are the strengths. Items between which the judge has no preference then have
+    equal scores. Otherwise the score of an item is one plus the number of items ranked below it.
     """
     members = np.array(group, dtype=np.int64)
 
@@ -404,7 +405,8 @@ class JudgeResult:
     scores: JudgeScores
     cost: Cost
     """Cost of the method's comparisons. Methods that share activations have the same cost. If activations for several
-    qualities were computed together, each quality has a share of the cost in proportion to its requests."""
+    qualities were computed together, their cost is divided among the qualities in proportion to the numbers of
+    requests."""
     skipped: tuple[str, ...] = ()
 
 
@@ -560,7 +562,7 @@ class _TokenCountingModel(RecordedModel):
 
 @dataclass
 class _BenchmarkRun:
-    """Model, stores and settings shared by the evaluations of one run, and the cost so far."""
+    """Model, stores and settings that all evaluations of one run use, and the cost so far."""
 
     model: Generator
     records: Records
@@ -621,7 +623,6 @@ class _BenchmarkRun:
         return [JudgeResult(part.task.quality, score, cost, part.task.skipped) for score in scores]
 
     def _score_on_answers(self, part: _TaskFolds, name: MethodName) -> JudgeResult:
-        """Score a method that uses only the model's answers, not its hidden states."""
         model = _TokenCountingModel(self.model, self.records, self.run, self.use_cache)
         work_before = self.model.work if isinstance(self.model, OpenWeights) else None
         # A sort may compare pairs that the folds did not foresee: the number of requests is not known.

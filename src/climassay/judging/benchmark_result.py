@@ -21,7 +21,7 @@ class BenchmarkedJudges(Result):
     tasks: "tuple[judging.JudgeTask, ...]"
     file: str
     evidence: "judging.TrainedProbe | None" = None
-    """Probe of the first fold, which the report plots."""
+    """Probe of the first fold; the report plots its contrast differences."""
 
     def tables(self) -> "Sequence[Table]":
         """Return the tables of accuracies, correlations and costs."""
@@ -91,7 +91,7 @@ class BenchmarkedJudges(Result):
 
 
 def _find_ranges(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the range of each score over the wordings of the prompts."""
+    """Return rows with the range of each score over the wordings of the prompts."""
     results = []
     for quality, method in dict.fromkeys((row["quality"], row["method"]) for row in rows):
         rows_of_method = [row for row in rows if (row["quality"], row["method"]) == (quality, method)]

@@ -1,12 +1,12 @@
-"""Fits of linear probes to comparisons of items; penalty, scale and tie band are chosen on held-out items.
+"""Fit linear probes to comparisons of items; penalty, scale and tie band are chosen on held-out items.
 
 Comparisons of one item are not independent. Folds are therefore made of items: a comparison is trained on only if
-neither of its items is held out, and tested only if both are. A split by comparison would put (i, j) into training and
-(j, i), or i's other comparisons, into the test: random labels then look learnable.
+neither of its items is held out, and tested only if both are. In a split by comparison, (i, j) could be in the training
+set and (j, i), or i's other comparisons, in the test set, so that even random labels would seem learnable.
 
-There are far more features (576 per layer and more) than labelled items, so the L2 penalty decides the fit. Features
-are scaled so that the mean squared norm of a pair's row is 1, and C is the prior variance of a pair's log-odds,
-whatever the model's width or scale.
+There are far more features (576 or more per layer) than labelled items, so that the fit depends strongly on the L2
+penalty. Features are scaled so that the mean squared norm of a pair's row is 1, and C is the prior variance of a pair's
+log-odds, whatever the model's width or scale.
 """
 
 import warnings
@@ -30,12 +30,12 @@ Ties = Literal["drop", "keep", "three-way"]
 REGULARISATIONS = tuple(float(10.0 ** (step / 2)) for step in range(-4, 8))
 
 _MIN_VARIANCE_FRACTION = 1e-12
-"""Minimum variance of a principal direction, as a fraction of the largest; with less, it is dropped as rounding
-error."""
+"""Minimum variance of a principal direction, as a fraction of the largest variance. A direction with less is dropped,
+since it is due to rounding."""
 _ROUGH_TOLERANCE = 1e-3
-"""Gradient norm, relative to the norm at zero weights, at which a fit for cross-validation stops.
+"""A fit in cross-validation stops if the gradient norm, relative to its value at zero weights, is below this.
 
-Further steps would change the losses in the fourth digit only.
+Further steps would change only the fourth digit of the losses.
 """
 
 
@@ -63,7 +63,7 @@ class RegularisationPath(NamedTuple):
     """Mean log-loss in nats, before the scale is fitted."""
     accuracies: tuple[float, ...]
     chosen: float
-    """Value of C with the lowest loss, which the final fit uses."""
+    """Value of C with the lowest loss; the final fit uses it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,8 +104,8 @@ class TrainingPairs:
     length_ratios: FloatArray | None = None
     """Logarithms of length ratios to be regressed out, shape [pairs]; None if length is not regressed out."""
     pointwise: bool = False
-    """True if each row of the basis is an item, and a pair is the difference of two rows. False if each row is a
-    pair."""
+    """Whether each row of the basis is an item, and a pair is the difference of two rows. If False, each row is a pair.
+    """
     ties: Ties = "drop"
     """Treatment of ties, as in :func:`fit_contrast`; ``keep`` counts a tie as "not greater"."""
     balanced: bool = False
@@ -116,8 +116,8 @@ class TrainingPairs:
     def weights(self, training: NDArray[np.bool_]) -> FloatArray:
         """Return the weight of each pair in the loss, shape [pairs]; 0 for pairs outside the training mask [pairs].
 
-        Balanced weights of pairs that differ have mean 1. If weights are balanced and one of the two answers does not
-        occur, all weights are 0.
+        Balanced weights of pairs with different labels have mean 1. If weights are balanced and one of the two answers
+        does not occur, all weights are 0.
         """
         pair_weights, outcomes = training.astype(np.float64), self.answers
         if self.ties == "drop":
@@ -177,7 +177,7 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
 
 
 def _design_operator(comparisons: TrainingPairs, is_training: NDArray[np.bool_]) -> Any:
-    """Return the linear operator from weights [rank] to log-odds [pairs], centred on the training pairs."""
+    """Return the linear operator that maps weights [rank] to log-odds [pairs], centred on the training pairs."""
     from scipy.sparse.linalg import LinearOperator
 
     rows, length_ratios = comparisons.basis.coordinates, comparisons.length_ratios
@@ -460,15 +460,14 @@ def fit_pointwise(
     seed: int = 0,
     max_iter: int = 1000,
 ) -> ProbeFit:
-    """Fit a Bradley-Terry probe on one activation per item: logistic on the difference of two items' states.
+    """Fit a Bradley-Terry probe: logistic regression on the difference of two items' activations.
 
     Every pair has the same weight, so that groups with more pairs have more influence. Arguments and errors are as in
     :func:`fit_contrast`, with these differences:
 
-    * ``states`` has the shape [items, features];
-    * ``pairs`` are unordered pairs within groups, shape [pairs, 2]; ties affect the tie band only;
-    * ``labels`` are NaN for items in no pair;
-    * the slope of ``lengths`` is fitted on differences within pairs.
+    * ``states`` has the shape [items, features]; * ``pairs`` are unordered pairs within groups, shape [pairs, 2]; ties
+    affect the tie band only; * ``labels`` are NaN for items in no pair; * the slope of ``lengths`` is fitted on
+    differences within pairs.
     """
     values = np.asarray(labels, dtype=np.float64)
     outcomes = _validate_outcomes(pairs, values, groups)
@@ -530,7 +529,7 @@ def fit_principal(
 
 
 def _validate_outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray:
-    """Validate pairs, labels and groups, and return the outcome of each pair: 1, 0 (tie) or -1, shape [pairs]."""
+    """Return the outcome of each pair, 1, 0 (tie) or -1, shape [pairs], after validating the arguments."""
     values = np.asarray(labels, dtype=np.float64)
     if values.ndim != 1 or np.asarray(groups).shape != values.shape:
         raise InputError(f"{values.size} labels need as many groups, got {np.asarray(groups).size}.")

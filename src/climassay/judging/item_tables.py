@@ -1,7 +1,7 @@
-"""Tables of items to judge, with one rating or several per item, and the published tables whose columns are known.
+"""Read tables of items to judge, with one or several ratings per item, and recognise the tables of published data sets.
 
-Raters are told apart by rows (Newsroom: three rows per summary) or by the entries of a list in one cell (SummEval: one
-entry per expert). The label of an item is the mean of its ratings, as in the thesis.
+Each rating by another rater is a row (Newsroom: three rows per summary) or an entry of a list in one cell (SummEval:
+one entry per expert). The label of an item is the mean of its ratings, as in the thesis.
 
 References:
     Grusky et al. 2018, arXiv 1804.11283 (Newsroom); Fabbri et al. 2021, arXiv 2007.12626 (SummEval); Maiya 2024,
@@ -23,7 +23,8 @@ from climassay.judging.preferences import Item
 from climassay.reporting.tables import skipped_note
 
 _TEXT_INDEX = "\0index"
-"""Name of an added column for the index of a text in a cell that lists several; no file can have this name."""
+"""Name of an added column with the index of a text in a cell that lists several texts. No column of a file can have
+this name."""
 _TAG = re.compile(r"</?(?:p|br|div|span|b|i|em|strong|a|li|ul|ol|h[1-6]|blockquote)\b[^<>]*>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
 
@@ -41,7 +42,7 @@ class ItemColumns:
     """Column of the ratings. ``expert_annotations.coherence`` stands for the field ``coherence`` of each entry in the
     lists of the column ``expert_annotations``, which have one entry per rater."""
     levels: tuple[tuple[str, ...], ...] = ()
-    """Words used as labels, by level from low to high; several words may stand for one level. Rows with other words are
+    """Words used as labels, by level from low to high; a level may have several words. Rows with other words are
     skipped."""
     label_optional: bool = False
     """Whether rows without a valid label are kept as items without a label, instead of being skipped."""
@@ -99,8 +100,8 @@ PUBLISHED_FORMATS = {
     ),
 }
 """Formats by name. ``Newsroom`` is its CSV file of human ratings. SummEval has two: its aligned and paired JSON lines,
-and its table on the hub, with mean expert ratings and one row per article. The last format is the one to which the
-thesis's code converts both data sets."""
+and its table on the hub, with mean expert ratings and one row per article. The code of Maiya (2024) converts both data
+sets to the last format."""
 
 
 def published_columns(file: str | Path, label: str | None) -> ItemColumns | None:
@@ -219,7 +220,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
 
 
 def _rows_by_text(path: Path, rows: Sequence[Row], columns: ItemColumns) -> Iterator[tuple[int, Row]]:
-    """Yield each row with its number from 1, once per text if its cell lists several texts.
+    """Yield each row with its number from 1; if a cell lists several texts, yield its row once per text.
 
     Raises:
         InputError: A row lists more texts than ratings, or fewer.
@@ -241,7 +242,7 @@ def _rows_by_text(path: Path, rows: Sequence[Row], columns: ItemColumns) -> Iter
 
 
 def _find_columns(path: Path, rows: Sequence[Row], columns: ItemColumns) -> ItemColumns:
-    """Return the columns by their names in the table.
+    """Return the columns with their names as the table spells them.
 
     For ratings in a list of entries, only the column of the list must exist.
 
@@ -299,11 +300,7 @@ def _rating_cells(row: Row, column: str | None) -> list[str]:
 def _parse_label(cell: str, columns: ItemColumns, scales: dict[str, str]) -> float:
     """Return the label in a cell: a number, or the index of a level.
 
-    Args:
-        cell: Cell of the column of labels.
-        columns: Columns to use.
-        scales: Dictionary in which the scale of the column's first number is stored under "scale". Later numbers must
-            have the same scale.
+    The scale of the column's first number is stored in ``scales``, and later numbers must have the same scale.
 
     Raises:
         ValueError: The label is not a number, on another scale, or not one of the levels; the message is a clause for a

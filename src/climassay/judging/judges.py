@@ -1,9 +1,7 @@
-"""Judges, and their agreement with experts.
+"""Judges, which compare texts by a model's answers or hidden states, and their agreement with experts.
 
-A judge compares texts by a model's answers (direct scoring, PairS) or by its hidden states (zero-shot, probes).
-
-Every judge is a :class:`~climassay.judging.preferences.Method`. Those that read hidden states take them from a
-:class:`Harvester`, which computes those that are not on disk, or from a :class:`StateTable`, which also keeps them in
+Every judge is a :class:`~climassay.judging.preferences.Method`. Judges that use hidden states get them from a
+:class:`Harvester`, which loads them from disk or computes them, or from a :class:`StateTable`, which also keeps them in
 memory.
 
 Agreement is accuracy on pairs and rank correlation, with intervals. The resampled units are independent: groups
@@ -105,7 +103,7 @@ class DirectScoring:
 
 @dataclass(frozen=True)
 class PairwisePrompt:
-    """PairS: a judge whose model reads both items with a definition of the quality and answers A or B.
+    """Judge that prompts a model with both items and a definition of the quality, to be answered by A or B (PairS).
 
     References:
         Liu et al. 2024, arXiv 2403.16950; Maiya 2024, section 2.2 and appendix A.1.
@@ -175,13 +173,10 @@ class Cost:
     """Cost of comparisons; two costs can be added with ``+``."""
 
     passes: int = 0
-    """Number of forward passes."""
     tokens_computed: int = 0
-    """Number of tokens computed."""
     tokens_two_pass: int = 0
     """Number of tokens that the same requests would take with a separate forward pass for each answer."""
     computed: int = 0
-    """Number of requests computed."""
     stored: int = 0
     """Number of requests whose results were loaded from disk instead."""
 
@@ -298,7 +293,6 @@ class StateTable:
         return self._select(states, rows, layers), failed[rows]
 
     def _select(self, states: States, rows: Sequence[int], layers: Sequence[int] | None) -> States:
-        """Select rows and layers of states; return shape [rows, layers * width]."""
         width, columns = states.shape[1] // len(self.layers), _layer_positions(self.layers, layers)
         states_by_layer = states.reshape(len(states), len(self.layers), width)
         return states_by_layer[np.ix_(rows, columns)].reshape(len(rows), len(columns) * width)
@@ -322,7 +316,7 @@ StateSource: TypeAlias = Harvester | StateTable
 class ZeroShotContrast:
     """Judge that uses the model's own log-odds of ``1`` against ``2`` after PPairS's prompt.
 
-    The log-odds are computed together with the hidden states. Published PairS uses another prompt.
+    The log-odds are computed together with the hidden states. The published PairS uses another prompt.
     """
 
     states: StateSource
@@ -339,7 +333,7 @@ class ZeroShotContrast:
 
 @dataclass(frozen=True)
 class ContrastProbe:
-    """PPairS: a judge with a linear probe on the state after answer ``1`` minus the state after answer ``2``.
+    """Judge that applies a linear probe to the state after answer ``1`` minus the state after answer ``2`` (PPairS).
 
     References:
         Maiya 2024, chapter 3.
@@ -415,10 +409,10 @@ def probe_judge(probe: Probe, harvester: Harvester) -> Method:
 
 
 def open_weights(model: object, purpose: str) -> OpenWeights:
-    """Return the model unchanged if its hidden states can be read.
+    """Return a model unchanged if it gives access to its hidden states.
 
     Raises:
-        InputError: The hidden states cannot be read; the message starts with ``purpose``.
+        InputError: The model gives no access; the message starts with ``purpose``.
     """
     if isinstance(model, OpenWeights):
         return model
@@ -426,9 +420,9 @@ def open_weights(model: object, purpose: str) -> OpenWeights:
 
 
 def layer_choices(model: object, layers: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    """Return ``layers`` or, if it is empty, four single layers of the model's upper half, including the last.
+    """Return ``layers`` or, if ``layers`` is empty, four single layers of the model's upper half, including the last.
 
-    The best layer differs between qualities (docs/results/judging.md), so that cross-validation chooses among the sets.
+    Cross-validation chooses among them, since the best layer differs between qualities (docs/results/judging.md).
     """
     if layers or not isinstance(model, OpenWeights):
         return tuple(map(tuple, layers)) or ((-1,),)
@@ -484,8 +478,8 @@ class JudgedPairs:
     truth: FloatArray
     """Label of the first item minus label of the second, shape [pairs]."""
     log_odds: FloatArray
-    """Log-odds that the first item has more of the quality, shape [pairs]. They are 0 if the comparison failed, which
-    counts as undecided and therefore as half right."""
+    """Log-odds that the first item has more of the quality, shape [pairs]. They are 0 if the comparison failed; the
+    pair then counts as undecided, and therefore as half right."""
     predicted: IntArray
     """Predicted outcome, shape [pairs]: 1, 0 or -1 by the tie band of the fold; :data:`NO_ANSWER` if the comparison
     failed."""
@@ -539,9 +533,9 @@ class Units:
     def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
         """Return the mean of ``second - first``, both [pairs], on ``pairs`` [pairs, 2], with its interval and p-value.
 
-        If no pair joins two units, interval and p-value come from sign flips of units, which are valid for few units
-        too. (A bootstrap over five units finds differences significant three times too often.) Otherwise they come from
-        the bootstrap.
+        If both items of each pair are in the same unit, interval and p-value come from sign flips of units, which are
+        valid even for few units. (A bootstrap over five units finds differences significant three times too often.)
+        Otherwise they come from the bootstrap.
         """
         differences = second - first
         figure, samples = self._mean(differences, self.pair_weights(pairs))
@@ -586,7 +580,7 @@ class PairedFigure:
 
     @property
     def gain(self) -> tuple[str, str, str]:
-        """Difference in percentage points, interval and p-value, as texts for a table."""
+        """Difference in percentage points, its interval and its p-value, as texts for a table."""
         figure = self.difference
         if figure.value is None or figure.low is None or figure.high is None or self.p_value is None:
             return _NONE, _NONE, _NONE
@@ -600,7 +594,7 @@ def correctness(test: JudgedPairs) -> FloatArray:
 
 
 def pair_calibration(test: JudgedPairs) -> Calibration | None:
-    """Return the calibration on differing pairs, or None if there are none.
+    """Return the calibration on pairs with different labels, or None if there are none.
 
     Each pair counts in both orders, so that the base rate is 0.5 and the curve symmetric.
     """

@@ -1,15 +1,16 @@
-"""Merging of sorted runs by the probabilities of pairwise outcomes, exactly or approximately.
+"""Merge sorted lists by the probabilities of pairwise outcomes, exactly or approximately.
 
 The greedy merge, PairS's beam search and our exact merge compare pairs on demand, one level of the sort at a time. A
-merge that has taken i items from the left run and j from the right one is at cell (i, j) of a grid. It compares left[i]
-with right[j] and steps to (i + 1, j) or (i, j + 1), gaining the log-probability of that outcome. If one run is
-exhausted, the rest of the other follows at no cost. The score of a merge is the sum of its gains (PPairS) or their mean
-over the comparisons made (PairS). The mean is not additive over paths of different length, but every path to (i, j) has
-made exactly i + j comparisons, so that the path with the best sum also has the best mean of that cell. Only the choice
-between the cells at which a run is exhausted divides. One dynamic programme therefore serves both scores exactly.
+merge that has taken i items from the left list and j from the right one is at cell (i, j) of a grid. It compares
+left[i] with right[j] and steps to (i + 1, j) or (i, j + 1), adding the log-probability of that outcome. If one list is
+exhausted, the rest of the other follows at no cost. The score of a merge is the sum of these log-probabilities (PPairS)
+or their mean over the comparisons made (PairS). The mean is not additive over paths of different length, but every path
+to (i, j) has made exactly i + j comparisons, so that the path with the best sum also has the best mean of that cell.
+Only the choice between the final cells, at which a list is exhausted, depends on the division. One dynamic programme
+therefore finds the optimum of both scores.
 
-Runs are best first, as in the code of PPairS; PairS merges worst first. All merges of one level advance together, one
-anti-diagonal a step, so that one call of the look-up has an anti-diagonal of every merge.
+Lists are best first, as in the code of PPairS; PairS merges worst first. All merges of one level advance together, one
+anti-diagonal per step, so that one look-up contains an anti-diagonal of every merge.
 
 References:
     Liu et al. 2024, Aligning with Human Judgement, arXiv 2403.16950, algorithm 1 (the beam that the exact merge
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LookUp: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
-"""Function from pairs, shape [pairs, 2], to log-odds in nats, shape [pairs]; results are cached."""
+"""Function that maps pairs, shape [pairs, 2], to log-odds in nats, shape [pairs]; it caches the log-odds."""
 Score: TypeAlias = Literal["mean", "sum"]
 """Score of a path: mean or sum of the log-probabilities of its steps. :func:`merge_all_pairs` does not use it."""
 Run: TypeAlias = Sequence[int]
@@ -45,14 +46,14 @@ class MergedRun:
     """Number of comparisons on the path; the search may have made more."""
 
 
-def gains(log_odds: NDArray[np.float64], threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the log-probabilities of taking the left and the right item; -inf means that the step is not followed.
+def step_logprobs(log_odds: NDArray[np.float64], threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the log-probabilities of taking the left and the right item; -inf if the outcome is not followed.
 
     Args:
         log_odds: Natural log-odds that the left item is better, shape [pairs].
         threshold: Binary entropy in nats. Both outcomes are followed if the entropy of the preference exceeds it,
-            otherwise only the preferred one (left if both are equally probable). At 0 both are always followed; at log
-            2 = 0.693 and above only the preferred one, so that the merge is greedy.
+            otherwise only the preferred one (left if both are equally probable). At 0, both are always followed. At log
+            2 = 0.693 and above, only the preferred one is followed, so that the merge is greedy.
 
     Returns:
         Two arrays of shape [pairs], in nats.
@@ -140,14 +141,14 @@ def merge_exact(
     A cell (i, j) is the state after i left and j right items. Only cells that some path reaches are looked up. With a
     threshold, these form a narrow band of uncertain pairs around the diagonal. At threshold 0, all L * R cells of a
     merge are reachable, and pruning saves comparisons: the greedy merge, whose comparisons are needed anyway, sets a
-    minimum score. A path is abandoned if it could not reach that score even if all its further gains were 0, which is
+    minimum score. A path is abandoned if it could not reach that score even if all further log-probabilities were 0,
     their maximum. The result is still exact. Pruning needs up to twice as many calls of ``look_up``, each with fewer
     pairs.
 
     Args:
         merges: Pairs of lists, each best first; a list may be empty.
         look_up: Function from pairs to log-odds.
-        threshold: Entropy in nats above which both outcomes of a comparison are followed, see :func:`gains`.
+        threshold: Entropy in nats above which both outcomes of a comparison are followed, see :func:`step_logprobs`.
         score: "mean" divides the log-likelihood by the number of comparisons (PairS), "sum" does not (PPairS).
         prune: Whether paths are abandoned if they cannot beat the greedy merge or a complete path found since;
             otherwise every reachable cell is looked up.
@@ -187,11 +188,11 @@ def merge_exact(
             break
         pairs = np.empty((rows.size, 2), dtype=np.int64)
         pairs[:, 0], pairs[:, 1] = level.left[rows, n_left], level.right[rows, diagonal - n_left]
-        gain_left, gain_right = gains(look_up(pairs), threshold)
+        left_logprobs, right_logprobs = step_logprobs(look_up(pairs), threshold)
         left_sums = sums[rows, n_left]
         sums, by_right = np.full((2, len(merges), width), -np.inf)
-        sums[rows, n_left + 1] = left_sums + gain_left
-        by_right[rows, n_left] = left_sums + gain_right
+        sums[rows, n_left + 1] = left_sums + left_logprobs
+        by_right[rows, n_left] = left_sums + right_logprobs
         takes_left.append(sums >= by_right)
         np.maximum(sums, by_right, out=sums)
         n_made = diagonal + 1
@@ -233,21 +234,20 @@ def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[
     for (left, right), merge_pairs in zip(merges, pairs, strict=True):
         table = log_odds[start : start + len(merge_pairs)].reshape(len(left), len(right))
         start += len(merge_pairs)
-        # gains_of_positions[i, j]: log-odds of left[i] against the right items from j on, which are its gain if j right
-        # items come first.
-        gains_of_positions = np.zeros((len(left), len(right) + 1))
-        gains_of_positions[:, :-1] = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
-        best_gains = np.zeros_like(gains_of_positions)
-        for i, gain in enumerate(gains_of_positions):
-            best_gains[i] = gain + (np.maximum.accumulate(best_gains[i - 1]) if i else 0.0)
+        # remaining_log_odds[i, j]: sum of the log-odds of left[i] against the right items from j on.
+        remaining_log_odds = np.zeros((len(left), len(right) + 1))
+        remaining_log_odds[:, :-1] = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
+        best_sums = np.zeros_like(remaining_log_odds)
+        for i, row in enumerate(remaining_log_odds):
+            best_sums[i] = row + (np.maximum.accumulate(best_sums[i - 1]) if i else 0.0)
         steps: list[bool] = []
         previous_j, j = len(right), len(right)
         for i in range(len(left) - 1, -1, -1):
-            j = int(np.argmax(best_gains[i, : previous_j + 1]))
+            j = int(np.argmax(best_sums[i, : previous_j + 1]))
             steps += [False] * (previous_j - j) + [True]
             previous_j = j
         steps += [False] * previous_j
-        likelihood = float(gains(table.ravel(), 0.0)[1].sum() + (best_gains[-1].max() if len(left) else 0.0))
+        likelihood = float(step_logprobs(table.ravel(), 0.0)[1].sum() + (best_sums[-1].max() if len(left) else 0.0))
         merged_runs.append(MergedRun(interleave(left, right, steps[::-1]), likelihood, len(merge_pairs)))
     return merged_runs
 
@@ -273,23 +273,23 @@ class _PartialMerge(NamedTuple):
         return self.log_likelihood / (max(self.comparisons, 1) if score == "mean" else 1)
 
 
-_Gains = dict[tuple[int, int], tuple[float, float]]
+_StepLogprobs = dict[tuple[int, int], tuple[float, float]]
 
 
-def _extend(candidate: _PartialMerge, left: Run, right: Run, cell_gains: _Gains) -> list[_PartialMerge]:
-    """Extend a partial merge by each possible next item.
+def _extend(candidate: _PartialMerge, left: Run, right: Run, logprobs_by_cell: _StepLogprobs) -> list[_PartialMerge]:
+    """Return the partial merges with each possible next item.
 
-    If one list is exhausted, append the remaining items of the unfinished list.
+    If one list is exhausted, append the remaining items of the other.
     """
     order, i, j, total, n_comparisons = candidate
     if i == len(left) or j == len(right):
         return [_PartialMerge((*order, *left[i:], *right[j:]), len(left), len(right), total, n_comparisons)]
-    gain_left, gain_right = cell_gains[i, j]
+    left_logprob, right_logprob = logprobs_by_cell[i, j]
     extensions = []
-    if gain_left > -np.inf:
-        extensions.append(_PartialMerge((*order, left[i]), i + 1, j, total + gain_left, n_comparisons + 1))
-    if gain_right > -np.inf:
-        extensions.append(_PartialMerge((*order, right[j]), i, j + 1, total + gain_right, n_comparisons + 1))
+    if left_logprob > -np.inf:
+        extensions.append(_PartialMerge((*order, left[i]), i + 1, j, total + left_logprob, n_comparisons + 1))
+    if right_logprob > -np.inf:
+        extensions.append(_PartialMerge((*order, right[j]), i, j + 1, total + right_logprob, n_comparisons + 1))
     return extensions
 
 
@@ -326,15 +326,17 @@ def merge_beam(
             for merge_cells, (left, right) in zip(cells, merges, strict=True)
             for i, j in merge_cells
         ]
-        gain_left, gain_right = gains(look_up(np.array(pairs, dtype=np.int64).reshape(-1, 2)), threshold)
-        answers = iter(zip(gain_left.tolist(), gain_right.tolist(), strict=True))
-        cell_gains = [{cell: next(answers) for cell in merge_cells} for merge_cells in cells]
+        left_logprobs, right_logprobs = step_logprobs(
+            look_up(np.array(pairs, dtype=np.int64).reshape(-1, 2)), threshold
+        )
+        answers = iter(zip(left_logprobs.tolist(), right_logprobs.tolist(), strict=True))
+        logprobs_by_cell = [{cell: next(answers) for cell in merge_cells} for merge_cells in cells]
         for index, (left, right) in enumerate(merges):
             candidates = deepcopy(beams[index]) if deep_copies else beams[index]
             extensions = [
                 extension
                 for candidate in candidates
-                for extension in _extend(candidate, left, right, cell_gains[index])
+                for extension in _extend(candidate, left, right, logprobs_by_cell[index])
             ]
             # Python's sort is stable: equally good candidates keep their order, left before right.
             extensions.sort(key=lambda candidate: candidate.value(score), reverse=True)

@@ -1,4 +1,4 @@
-"""Texts to judge, preferences between them, and the prompts that ask a model for preferences.
+"""Texts to judge, preferences between them, and the prompts for requesting preferences from a model.
 
 Preferences are computed on first use; every unordered pair is compared once.
 """
@@ -49,8 +49,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Progress = Callable[[int], None]
 Ask: TypeAlias = Callable[[IntArray], FloatArray]
-"""Function from pairs of item indices (i, j), shape [pairs, 2], to natural log-odds that i has more of the quality,
-shape [pairs]."""
+"""Function that maps pairs of item indices (i, j), shape [pairs, 2], to natural log-odds that i has more of the
+quality, shape [pairs]."""
 
 LARGEST_LOG_ODDS = 1e4
 """Maximum absolute log-odds in nats; larger values are clipped so that sums of log-likelihoods stay finite."""
@@ -88,7 +88,8 @@ class Method(Protocol):
 class Comparisons:
     """Log-odds between the items 0 to n - 1, requested on first use and then cached.
 
-    A preference is antisymmetric, log_odds(i, j) = -log_odds(j, i), so that one request determines both orders.
+    Preferences are antisymmetric, log_odds(i, j) = -log_odds(j, i), so that one request determines both orders of a
+    pair.
 
     Attributes:
         n: Number of items.
@@ -265,7 +266,7 @@ class Quality:
     """Name of the quality, a noun such as ``relevance``."""
     adjective: str
     definition: str
-    """Definition in one or two sentences, which the contrast prompts of PPairS omit."""
+    """Definition in one or two sentences; the contrast prompts of PPairS omit it."""
     scale: tuple[str, ...] = _FIVE_POINT_SCALE
     """Possible answers of direct scoring, low to high."""
     noun: str = "summary"
@@ -276,7 +277,7 @@ class Quality:
 
     @property
     def shares_context(self) -> bool:
-        """True if only items with the same context are compared."""
+        """Whether only items with the same context are compared."""
         return self.kind in ("text", "own")
 
     def template(self, method: Literal["direct", "pairs", "contrast", "point"]) -> str:

@@ -1,8 +1,8 @@
 """Linear probes that turn a model's activations into preferences.
 
-A contrast probe reads the difference between two activations of each ordered pair (i, j): after the answer that names
-i, and after the answer that names j. A pointwise probe reads one activation per item. Both return natural log-odds that
-i has more of the quality than j, so that ``P = 1 / (1 + exp(-log_odds))``.
+The input of a contrast probe is the difference between two activations of each ordered pair (i, j): after the answer
+that names i, and after the answer that names j. The input of a pointwise probe is one activation per item. Both return
+natural log-odds that i has more of the quality than j, so that ``P = 1 / (1 + exp(-log_odds))``.
 """
 
 from collections.abc import Sequence
@@ -108,11 +108,11 @@ class Probe(SavedModel):
         return np.asarray(0.5 + 0.5 * np.tanh(self.log_odds(states, log_lengths) / 2))
 
     def predict(self, states: States, log_lengths: ArrayLike | None = None) -> IntArray:
-        """Return 1 for pairs whose first item has more of the quality, -1 for the second, 0 for ties; shape [rows]."""
+        """Return 1 if a pair's first item has more of the quality, -1 if its second has, 0 for a tie; shape [rows]."""
         return three_way(self.log_odds(states, log_lengths), self.tie_band)
 
     def score(self, states: States, outcomes: ArrayLike, log_lengths: ArrayLike | None = None) -> HeldOutScores:
-        """Score predicted probabilities against ``outcomes`` 1 or -1, shape [rows]; rows with ties (0) are omitted."""
+        """Score predicted probabilities against ``outcomes`` 1 or -1, shape [rows], omitting rows with ties (0)."""
         truth, positive = np.asarray(outcomes), self.predict_proba(states, log_lengths)
         probabilities = np.stack([1 - positive, positive], axis=1)[truth != 0]
         return evaluate(truth[truth != 0] > 0, probabilities, ("less", "more"))

@@ -1,10 +1,11 @@
-"""Evaluation of judges as in Maiya's thesis on PPairS (2024), only for comparison with its figures.
+"""Evaluation of judges as in Maiya's thesis on PPairS (2024), only for comparison with its scores.
 
 Training and test data overlap, so the scores do not measure how good a judge is.
 
 Ordered comparisons are split at random, so that the mirror image of a test comparison, and other comparisons of its
-items, are in the training half: a probe on random labels seems to learn them. Ties count as "not greater", which the
-constant answer gets right. :func:`climassay.judging.benchmark.score_judge` measures without these faults.
+items, are in the training half. Even a probe trained on random labels therefore scores well. Ties count as "not
+greater", which a constant answer predicts correctly. :func:`climassay.judging.benchmark.score_judge` measures without
+these faults.
 
 References:
     Maiya 2024, section 4.1 and appendix A; the split, the classifier and the correlation follow its public code.
@@ -52,7 +53,7 @@ class PublishedScores:
     constant: float
     """Accuracy of always answering "not greater"."""
     spearman: JudgeScore
-    """Mean over groups of Spearman's rank correlation between the labels in the predicted order and the sorted labels.
+    """Mean over groups of Spearman's rank correlation between the labels in the predicted order and in sorted order.
 
     It is 1 for a perfect order even if labels are tied. Groups whose labels are all equal are omitted.
     """
@@ -216,10 +217,7 @@ def _rank_correlation(
     beam_size: int | None,
     threshold: float,
 ) -> JudgeScore:
-    """Return the mean over groups of the rank correlation, after sorting each group by its test comparisons.
-
-    Pairs without a test comparison count as undecided.
-    """
+    """Return the mean rank correlation of groups that are sorted by their test comparisons; others are undecided."""
     from scipy.stats import spearmanr
 
     # Of a pair tested in both orders the last one counts, as in the code of the thesis.

@@ -46,8 +46,8 @@ class Ranking:
     """Number of calls of ``ask``."""
     method: SortMethod
     strengths: tuple[float, ...] | None = None
-    """Strengths of the items by index, in nats with mean 0; None if the method fits none. Items that the judge does not
-    separate have equal strengths."""
+    """Strengths of the items by index, in nats with mean 0; None if the method fits none. Items between which the judge
+    has no preference have equal strengths."""
 
 
 def sort_items(
@@ -76,7 +76,7 @@ def sort_items(
             their sign.
         beam_size: For "beam": maximum number of partial merges per merge; None keeps all.
         threshold: For "exact" and "beam": entropy in nats above which both outcomes of a comparison are followed. The
-            published 0.6 corresponds to probabilities between 0.29 and 0.71; at 0, both outcomes are always followed.
+            published 0.6 corresponds to probabilities between 0.29 and 0.71; 0 always follows both outcomes.
         score: For "exact" and "beam": score of a merge, the mean log-likelihood of its comparisons (PairS) or their sum
             (PPairS).
         seed: Seed by which items are shuffled first, so that the input order has no influence; None does not shuffle.
@@ -107,7 +107,7 @@ def sort_groups(
     """Sort the items of each of several groups; options are those of :func:`sort_items`.
 
     The merges of all groups advance together, so that one call of ``ask`` contains comparisons for all of them: forty
-    articles with seven summaries each take as many calls as one article. Every group is shuffled by a seed of its own.
+    articles with seven summaries each take as many calls as one article. Every group has its own seed for shuffling.
 
     Returns:
         A ranking for each group: ``order`` contains indices from the group, ``strengths`` follow the order of the items
@@ -211,7 +211,7 @@ def fit_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64
 
 
 def halve(items: Run) -> list[Run]:
-    """Split items into 2^k lists of 0 or 1 items, so that at each level of merging, lengths differ by at most 1."""
+    """Split items into 2^k lists of 0 or 1 items; at each level of merging, lengths then differ by at most 1."""
     n = len(items)
     n_runs = 1
     while n_runs < n:
@@ -235,8 +235,8 @@ class RankedItem:
 SHOWN_ITEMS = 6
 """Maximum number of items that the note on cyclic preferences names."""
 MAX_CHECKED_ITEMS = 8
-"""Maximum size of a group in which cyclic preferences are searched for. This requires comparing items two ranks
-apart."""
+"""Cyclic preferences are only searched for in groups of at most this size, since the search compares items that are two
+ranks apart."""
 CERTAIN_ONLY = "No comparison has a probability, so that strengths tell the order and not how sure it is."
 
 
@@ -259,13 +259,13 @@ class ItemRanking(Result):
     messages: tuple[str, ...] = ()
     """Notes on skipped rows and on the probe."""
     certain: bool = False
-    """True if the judge gives preferences without probabilities."""
+    """Whether the judge gives preferences without probabilities."""
     undetermined: tuple[str, ...] = ()
     """Ids of the items in cycles of preferences, such as A over B, B over C and C over A."""
 
     @property
     def note(self) -> str:
-        """Sentences on the number of comparisons, and on items whose order the comparisons do not determine."""
+        """Sentences on the number of comparisons, and on items that the comparisons do not order."""
         sentences = [f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."]
         if self.undetermined:
             names = ", ".join(self.undetermined[:SHOWN_ITEMS])

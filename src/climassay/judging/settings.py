@@ -1,4 +1,4 @@
-"""Settings for training, sorting and cross-validating judges; quick to import, because commands need them for help."""
+"""Settings for training, sorting and cross-validating judges; quick to import, since the help of commands uses them."""
 
 from dataclasses import field
 from typing import Annotated, Literal, TypeAlias

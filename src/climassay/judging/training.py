@@ -97,7 +97,7 @@ def check_method(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Fold of a cross-validation: labelled items to train on, and items to judge."""
+    """Fold of a cross-validation: labelled items for training, and items to judge."""
 
     number: int
     train: IntArray
@@ -213,7 +213,7 @@ class Candidate(Protocol):
 
 
 class UntrainedCandidate:
-    """Candidate without trained weights, such as PairS. Only its tie band is fitted, unless it is set."""
+    """Candidate without trained weights, such as PairS. Only its tie band is fitted, unless a tie band is given."""
 
     def __init__(
         self, method: Method, items: Sequence[Item], *, band: float | None = None, on_progress: Progress | None = None
@@ -351,11 +351,11 @@ COMPONENTS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """Differences of training pairs projected onto their first principal components (Maiya 2024, Figure C.1)."""
+    """Differences of training pairs, projected onto their first principal components (Maiya 2024, Figure C.1)."""
 
     coordinates: FloatArray
-    """Coordinates on the components, shape [pairs, 3], or with fewer columns if there are fewer dimensions. Positive
-    values of the first component favour the first item."""
+    """Coordinates on the components, shape [pairs, 3], with fewer columns if the differences span fewer dimensions.
+    Positive values of the first component favour the first item."""
     truth: IntArray
     """Outcome of each pair, shape [pairs]: 1 if the first item has the higher label, -1 if the second, 0 if equal."""
     explained: tuple[float, ...]
@@ -370,7 +370,8 @@ class TrainedProbe(Result):
     path: RegularisationPath | None
     """Held-out losses by regularisation C; see :attr:`ProbeFit.path`."""
     accuracy: JudgeScore
-    """Accuracy on differing pairs of held-out items, predicted by probes that were trained without these items."""
+    """Accuracy on pairs of held-out items with different labels, predicted by probes that were trained without these
+    items."""
     longer: JudgeScore
     """Accuracy of "the longer text is better" on the same pairs."""
     versus_longer: PairedFigure
@@ -558,7 +559,7 @@ def load_quality(provenance: Provenance) -> Quality:
 def _hold_out_principal(
     states: States, pairs: IntArray, labels: FloatArray, groups: Sequence[str], seed: int
 ) -> HeldOut:
-    """Return held-out log-odds of the principal component, which is computed again without the items of each fold."""
+    """Return held-out log-odds of the principal component, recomputed for each fold without the fold's items."""
     splits = pair_splits(pairs, item_folds(pairs, groups, seed=seed))
     log_odds = cross_predict(
         (split for split in splits if outcomes_of(labels, pairs[split.train]).any()),

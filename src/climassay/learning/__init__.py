@@ -1,7 +1,8 @@
-"""Everything that is learned from labels: features, splits, linear models, calibration, evaluation, model files.
+"""Models learned from labels: features, splits, linear models, calibration, evaluation and model files.
 
-A learned thing follows scikit-learn (``fit``, ``predict``, ``predict_proba``, ``score``, ``save``, ``load``), is chosen
-and measured on groups it was not fitted on, and is kept in one small file that says where it comes from.
+Models have scikit-learn's methods (``fit``, ``predict``, ``predict_proba``, ``score``) and ``save`` and ``load``. They
+are selected and evaluated on groups that were not used for fitting. Each is saved as one small file, with its
+provenance.
 """
 
 from climassay.learning.calibration import (

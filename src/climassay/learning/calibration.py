@@ -1,6 +1,6 @@
-"""From scores to probabilities that mean what they say, and from probabilities to a threshold.
+"""Calibration of scores to probabilities, and choice of a threshold on probabilities.
 
-Everything is fitted on scores of items that the scorer was not fitted on.
+Everything is fitted to the scores of items that the scorer was not fitted to.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ IntArray = NDArray[np.int64]
 CalibrationMethod = Literal["platt", "isotonic"]
 
 ENOUGH_FOR_ISOTONIC = 200
-"""Minimum number of labels of the rarer class for isotonic regression, which would overfit fewer labels."""
+"""Minimum number of labels of the rarer class for isotonic regression, which overfits smaller samples."""
 MIN_KEPT = 20
 """Minimum number of labelled items that a threshold must keep."""
 _SCALE_LIMITS = (1e-3, 1e3)
@@ -27,7 +27,7 @@ _SCALE_LIMITS = (1e-3, 1e3)
 
 @dataclass(frozen=True, slots=True)
 class Calibrator:
-    """A non-decreasing function from scores to probabilities.
+    """Non-decreasing function from scores to probabilities.
 
     Platt scaling: ``p = 1 / (1 + exp(-(slope * score + intercept)))``. Isotonic regression: linear interpolation
     between the points (``scores``, ``probabilities``), constant beyond them.
@@ -188,18 +188,15 @@ def fit_tie_band(log_odds: ArrayLike, outcomes: ArrayLike) -> float:
     return float((sizes[n_ties - 1] + sizes[n_ties]) / 2)
 
 
-def reweight(
-    probabilities: ArrayLike, shares: ArrayLike, mix: ArrayLike | None = None, *, balance: float = 1.0
-) -> FloatArray:
+def reweight(probabilities: ArrayLike, shares: ArrayLike, mix: ArrayLike | None = None) -> FloatArray:
     """Adjust probabilities to class proportions that differ from those of the training data (Bayes' rule).
 
-    The result is ``p * (mix / share) ** balance``, normalised.
+    The result is ``p * mix / share``, normalised.
 
     Args:
         probabilities: Probabilities of the classes by a model calibrated on the training data, shape [..., classes].
         shares: Proportions of the classes in the training data, all above 0, shape [classes].
         mix: Proportions of the classes to assume, shape [classes], which need not sum to 1. None: equal proportions.
-        balance: Strength of the adjustment, from 0 (none) to 1.
 
     Raises:
         InputError: A training proportion is not positive, or all proportions of ``mix`` are 0.
@@ -213,14 +210,13 @@ def reweight(
         or not target_shares.any()
     ):
         raise InputError("Class shares must be positive, and those of a mix at least 0.")
-    factors = (target_shares / target_shares.sum() / training_shares) ** balance
-    products = np.asarray(probabilities, dtype=np.float64) * factors
+    products = np.asarray(probabilities, dtype=np.float64) * (target_shares / target_shares.sum() / training_shares)
     return np.asarray(products / np.maximum(products.sum(axis=-1, keepdims=True), 1e-300))
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Threshold on probabilities that reaches a requested precision, with its precision and yield on labelled items."""
+    """Threshold on probabilities, with its precision and yield on labelled items."""
 
     value: float
     """Minimum probability of the items to keep."""
@@ -228,8 +224,8 @@ class Threshold:
     """Requested precision; 0 if none was requested and all items are kept."""
     precision: Estimate
     """Proportion of positive items among the kept ones, with Wilson's interval. The precision on new items is slightly
-    lower, because the threshold was chosen on the same items. In simulations with 200 labels and a target of 90%, the
-    mean precision on new items was 89%."""
+    lower, because the threshold was chosen on the same items. In simulations with 200 labels and a requested precision
+    of 90%, the mean precision on new items was 89%."""
     yield_: Estimate
     """Proportion of items at or above the threshold."""
 
@@ -242,14 +238,14 @@ def find_threshold(
     min_kept: int = MIN_KEPT,
     surely: bool = False,
 ) -> Threshold:
-    """Choose the lowest threshold that reaches a precision. The lowest threshold keeps the most items.
+    """Return the lowest threshold that reaches a precision; it keeps the most items.
 
     Args:
         precision: Requested proportion of positive items among the kept ones, in (0, 1].
         positive: Labels 0 or 1, shape [items].
         probabilities: Probabilities of label 1 by a model that was not trained on the item, shape [items].
         min_kept: Minimum number of labelled items that the threshold must keep.
-        surely: Require that the lower end of the precision's 95% interval reaches ``precision``.
+        surely: Whether the lower end of the precision's 95% interval must reach ``precision``.
 
     Raises:
         InputError: The precision cannot be reached; the message names the highest one that can.

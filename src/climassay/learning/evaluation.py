@@ -29,7 +29,7 @@ IntArray = NDArray[np.int64]
 
 RESAMPLES = 1000
 _FLOOR = 1e-6
-"""Lower bound that replaces smaller probabilities before taking the logarithm."""
+"""Smallest probability whose logarithm is taken; smaller probabilities are replaced by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class HeldOutScores:
     macro_f1: Estimate
     """Mean F1 of the classes that occur among the true or predicted classes."""
     ordinal_error: Estimate
-    """Mean absolute difference between the positions of predicted and true class; meaningful only if the classes are
-    ordered."""
+    """Mean absolute difference between the indices of the predicted and the true class; meaningful only for ordered
+    classes."""
     log_loss: Estimate
     """Mean negative log-probability of the true class, in nats."""
     brier: Estimate
@@ -91,7 +91,7 @@ class HeldOutScores:
     confusion: tuple[tuple[int, ...], ...]
     """Number of items by true class (rows) and predicted class (columns)."""
     mix: tuple[float, ...] | None = None
-    """Class proportions to which the scores are weighted; None for the proportions among the items."""
+    """Class proportions for which the scores are weighted; None for the proportions among the items."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-serialisable values."""
@@ -133,7 +133,7 @@ class HeldOutScores:
 
     @property
     def figures(self) -> dict[str, float]:
-        """Scores by name as they are saved with a model; names of interval bounds end in ``_low`` and ``_high``."""
+        """Scores by their names in model files; names of interval bounds end in ``_low`` and ``_high``."""
         estimates = {
             "accuracy": self.accuracy,
             "constant": self.constant,
@@ -334,9 +334,7 @@ def _draw_groups(n_groups: int, resamples: int, seed: int) -> FloatArray:
 def log_loss(probabilities: FloatArray, truth: IntArray) -> float:
     """Return the mean negative log-probability of the true class, in nats.
 
-    Args:
-        probabilities: Probabilities of the classes, shape [items, classes].
-        truth: Index of the true class of each item, shape [items].
+    ``probabilities`` has the shape [items, classes], ``truth`` the shape [items] with class indices.
     """
     return float(-np.log(np.maximum(probabilities[np.arange(len(truth)), truth], 1e-12)).mean())
 
@@ -344,9 +342,7 @@ def log_loss(probabilities: FloatArray, truth: IntArray) -> float:
 def brier_score(probabilities: ArrayLike, outcomes: ArrayLike) -> float:
     """Return the mean squared difference between probabilities and outcomes (half of the score of Brier 1950).
 
-    Args:
-        probabilities: Probabilities of outcome 1, shape [items].
-        outcomes: Outcomes 0 or 1, shape [items].
+    The outcomes are 0 or 1; both arguments have the shape [items].
 
     Raises:
         InputError: Shapes differ, there are no items, or a value is out of range.
@@ -448,9 +444,8 @@ def _sum_by_group(
 def _compute_measures(sums: FloatArray, mix: FloatArray | None) -> dict[str, FloatArray]:
     """Return the measures of bootstrap samples by name, each of shape [samples] or [samples, classes].
 
-    Args:
-        sums: Sums of :func:`_sum_by_group` over the groups of each sample, shape [samples, classes, classes + 4].
-        mix: Class proportions to assume, shape [classes]; None: those of the items.
+    ``sums`` are the sums of :func:`_sum_by_group` over the groups of each sample, shape [samples, classes, classes +
+    4]; ``mix`` has the shape [classes], and None assumes the class proportions of the items.
     """
     n_classes = sums.shape[1]
     counts, losses = sums[:, :, : n_classes + 1], sums[:, :, n_classes + 1 :]

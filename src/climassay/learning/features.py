@@ -1,7 +1,7 @@
-"""Features of texts: counts of words, an encoder's embeddings, hidden states of a language model.
+"""Features of texts: word counts, an encoder's embeddings, and hidden states of a language model.
 
-Each source gives a block of features, with one row per text. Models are linear in the features, so that they fit into
-a small file and can be inspected.
+Each source gives a block of features, with one row per text. Models are linear in the features, so that they fit into a
+small file and can be inspected.
 """
 
 import math
@@ -27,30 +27,29 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 Progress = Callable[[int], None]
 Text = tuple[str, str]
-"""A text and its context, which may be empty."""
+"""Text and its context, which may be empty."""
 Source = Literal["words", "vectors", "context words", "context vectors", "mean states", "last states"]
 """Source of features. ``words``: n-grams of the text. ``vectors``: an encoder's embedding of the text. ``context
-words`` and ``context vectors``: the same for the text's context. ``mean states``: a language model's hidden states,
-averaged over the tokens of the text. ``last states``: its hidden states at :data:`OPENING`, which is appended to the
-text."""
+words`` and ``context vectors``: the same features of the text's context. ``mean states``: a language model's hidden
+states, averaged over the tokens of the text. ``last states``: its hidden states at :data:`OPENING`, which is appended
+to the text."""
 SOURCES: tuple[Source, ...] = get_args(Source)
 Pooling = Literal["mean", "last"]
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
 OPENING = " ("
-"""Suffix appended to a text, after which a model would comment on the text. The hidden state at the suffix is the
-feature."""
+"""Suffix appended to a text to elicit the model's comment on it; the hidden state at the suffix is the feature."""
 _FILLER = "<|endoftext|>"
 _MAX_TOKENS = 200
-"""Number of tokens after which a text is truncated for a language model."""
+"""Maximum number of tokens of a text; a language model gets longer texts truncated."""
 _MIN_TEXTS_TO_CACHE = 256
-"""Minimum number of texts at which embeddings are cached. Cached embeddings allow interrupted work to be resumed."""
+"""Minimum number of texts for which embeddings are cached, so that interrupted work can be resumed."""
 _WORD = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The n-grams of a set of training texts, with their weights."""
+    """N-grams of a set of training texts, with their weights."""
 
     terms: tuple[str, ...]
     weights: tuple[float, ...]
@@ -83,7 +82,7 @@ class Vocabulary:
 
 
 def ngrams(text: str, max_words: int) -> list[str]:
-    """Return all n-grams of one to ``max_words`` words, in lower case; numbers are removed first."""
+    """Return all n-grams of one to ``max_words`` words, in lower case, from the text without its numbers."""
     words = _WORD.findall(text.lower())
     return [
         " ".join(words[start : start + n_words])
@@ -102,7 +101,7 @@ class FeatureModels:
     """Layer of the language model whose hidden states are used."""
 
     def complete(self, source: Provenance, display_name: str, *, states: bool = True) -> "FeatureModels":
-        """Return a copy that has the encoder and the language model with which a trained model computes its features.
+        """Return a copy with the encoder and the language model that a trained model needs for its features.
 
         Args:
             source: Provenance of the trained model, with the names of both.
@@ -126,7 +125,7 @@ class FeatureModels:
         return FeatureModels(encoder, model, source.layers[0] if source.layers else self.layer)
 
     def need_encoder(self) -> Encoder:
-        """Return the encoder.
+        """Return the encoder, or raise an error.
 
         Raises:
             InputError: There is no encoder.
@@ -136,7 +135,7 @@ class FeatureModels:
         return self.encoder
 
     def need_model(self) -> OpenWeights:
-        """Return the language model.
+        """Return the language model, or raise an error.
 
         Raises:
             InputError: There is no model, or it does not expose its hidden states.
@@ -149,7 +148,7 @@ class FeatureModels:
 
 
 class FeatureBasedModel(SavedModel):
-    """A trained model whose features are an encoder's embeddings or a language model's hidden states."""
+    """Trained model whose features are an encoder's embeddings or a language model's hidden states."""
 
     provenance: Provenance
     models: FeatureModels

@@ -1,13 +1,12 @@
-"""Harvest hidden states at scale: what is stored is not computed again, what is shared is computed once.
+"""Compute hidden states of many requests, storing them so that they are computed only once.
 
-Requests are put into the order of their prompts, so that those with a common beginning come together, and are computed
-in contiguous pieces of that order. A piece is stored when it is complete, and every half minute before that: a process
-killed at any moment loses no more than that, and the same call again computes only what is missing.
+Requests are sorted by prompt, so that prompts with a common beginning are adjacent, and are computed in batches of
+adjacent prompts. A batch is stored when it is complete, and every half minute before that. If the process is killed,
+the same call computes only the missing requests.
 
-A store is a folder with one section for each way of computing activations (:class:`ActivationSetting`). A section has
-shards: safetensors files that are written under another name and renamed when they are complete. Two processes may
-write the same activations at the same time; the shards then have the same rows twice, which does no harm. Rows are read
-through a memory map, so that the time to read a few does not depend on the size of the shards.
+A store is a folder with one section for each :class:`ActivationSetting`. A section has shards: safetensors files that
+are renamed when they are complete. If two processes write the same activations at the same time, rows are duplicated,
+which is harmless. Rows are read through a memory map, so that reading a few rows is fast for shards of any size.
 """
 
 import hashlib
@@ -79,7 +78,7 @@ def request_key(prompt: str, options: Sequence[str]) -> bytes:
 
 
 class ActivationStore:
-    """A folder with the activations of any number of models and settings, which several processes can share."""
+    """Folder with the activations of any number of models and settings, which several processes can share."""
 
     def __init__(self, folder: Path | str, *, storage: StorageType = "float32") -> None:
         """Open a store; its folder is created by the first write.
@@ -134,9 +133,7 @@ class SettingActivations:
     def write(self, keys: Sequence[bytes], rows: Rows) -> None:
         """Write activations as one shard; other processes see the shard only when it is complete.
 
-        Args:
-            keys: Key of each row's request; see :func:`request_key`.
-            rows: Activations to write.
+        ``keys`` has the key of each row's request; see :func:`request_key`.
 
         Raises:
             InputError: A state is too large for float16, or the shard cannot be written.
@@ -192,10 +189,7 @@ class SettingActivations:
         return shapes.pop()
 
     def _open_shards(self, keys: Sequence[bytes]) -> Iterator[tuple[Any, IntArray, IntArray]]:
-        """Yield the file of each shard that has some of the keys, the keys' indices, and their rows in the shard.
-
-        The rows are in ascending order.
-        """
+        """Yield each shard that has some of the keys, the keys' indices, and their ascending rows in it."""
         shards, rows = np.array([self._index[key] for key in keys], dtype=np.int64).T
         for shard in np.unique(shards):
             positions = np.flatnonzero(shards == shard)
@@ -236,7 +230,7 @@ def _digest(content: object) -> bytes:
 
 DEFAULT_SHARD = 256
 STORE_SECONDS = 30.0
-"""Seconds after which the activations computed so far are written even if the current batch is not complete."""
+"""An incomplete batch's activations are stored after this number of seconds."""
 Progress = Callable[[int], None]
 """Callback that gets the number of requests done (found in the store, computed or failed) since its last call."""
 
@@ -255,17 +249,17 @@ class Harvest:
     stored: int
     """Number of requests whose activations were found in the store."""
     computed: int
-    """Number of requests that were computed. Equal requests are computed only once, but each of them is counted."""
+    """Number of requests whose activations were computed; equal requests are computed once, but all of them are
+    counted."""
     passes: int
-    """Number of forward passes."""
     tokens_computed: int
     """Number of tokens in the forward passes."""
     tokens_two_pass: int
-    """Number of tokens to compute if each option of each request had a separate forward pass. Stored requests count
-    too."""
+    """Number of tokens to compute if each option of each request had a separate forward pass, including stored
+    requests."""
     read: Callable[[NDArray[np.int64]], NDArray[np.float32]]
-    """Function that returns the hidden states of the requests with the given indices. Their shape is [indices, options,
-    layers, width], and they are 0 for failed requests. If there is a store, they are read from disk."""
+    """Function that returns the hidden states of the requests with the given indices, shape [indices, options, layers,
+    width]; 0 for failed requests. If there is a store, the states are read from disk."""
 
     @property
     def states(self) -> NDArray[np.float32]:
@@ -379,14 +373,7 @@ def harvest(
 
 
 class _BatchWriter:
-    """Writes the activations of one batch of requests while they are computed.
-
-    Args:
-        target: Store of the activations.
-        keys: Key of each request in the batch.
-        counts: Number of equal requests that each request in the batch stands for.
-        report_progress: Called with the number of requests done.
-    """
+    """Writer of the activations of one batch of requests while they are computed."""
 
     def __init__(
         self,
@@ -421,7 +408,7 @@ class _BatchWriter:
 
 
 class _Memory:
-    """Replacement for :class:`SettingActivations` that keeps the activations in memory."""
+    """Replacement for :class:`SettingActivations` that stores activations in memory."""
 
     def __init__(self) -> None:
         self._entries: dict[bytes, tuple[NDArray[np.float32], NDArray[np.float64], int]] = {}
@@ -461,7 +448,6 @@ def _split_into_batches(indices: Sequence[int], prompts: dict[int, str], size: i
 
 
 def _prefix_length(first: str, second: str) -> int:
-    """Return the length of the longest common prefix of two texts."""
     limit = min(len(first), len(second))
     if first[:limit] == second[:limit]:
         return limit

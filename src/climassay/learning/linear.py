@@ -42,7 +42,7 @@ def softmax(logits: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scaling:
-    """Linear scaling of the concatenated features of all blocks: ``(features - mean) * factor``."""
+    """Linear scaling ``(features - mean) * factor`` of the concatenated features of all blocks."""
 
     mean: FloatArray
     """Mean of each feature, shape [features]; 0 in sparse blocks, which centring would make dense."""
@@ -85,7 +85,7 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearModel:
-    """A linear model of class probabilities.
+    """Linear model of class probabilities.
 
     Nominal: the probabilities are ``softmax(features @ weights + bias)``. Ordinal (proportional odds, McCullagh 1980):
     ``P(class > j) = logistic(features @ weights - bias[j])``, with ascending biases.
@@ -117,7 +117,6 @@ class LinearModel:
         *,
         name: str = "{}",
         link: Link = "nominal",
-        features: int | None = None,
     ) -> "LinearModel":
         """Restore a model from the arrays of :meth:`to_arrays`.
 
@@ -126,7 +125,6 @@ class LinearModel:
             classes: Number of classes.
             name: Pattern of the names, as in :meth:`to_arrays`.
             link: Nominal or ordinal.
-            features: Required number of features; None for no check.
 
         Raises:
             ValueError: An array has another shape, or the link is unknown.
@@ -134,7 +132,7 @@ class LinearModel:
         if link not in LINKS:
             raise ValueError(f"a model is {link!r}")
         n_columns, n_biases = (classes, classes) if link == "nominal" else (1, classes - 1)
-        weights = check_array("weights", arrays[name.format("weights")], (features, n_columns))
+        weights = check_array("weights", arrays[name.format("weights")], (None, n_columns))
         return cls(link, weights, check_array("bias", arrays[name.format("bias")], (n_biases,)))
 
     def probabilities(self, blocks: Sequence[Block]) -> FloatArray:
@@ -253,7 +251,7 @@ def project_to_span(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Express rows in an orthonormal basis of their span.
 
     Returns:
-        Coordinates of the rows, shape [items, rank], and the basis, shape [features, rank].
+        Coordinates of the rows, shape [rows, rank], and the basis, shape [features, rank].
     """
     left_vectors, singular_values, right_vectors = np.linalg.svd(rows, full_matrices=False)
     is_nonzero = singular_values > 1e-10 * max(1e-300, float(singular_values.max(initial=0.0)))
@@ -321,14 +319,11 @@ def minimise(
 
 
 def ordinal_loss(truth: IntArray, classes: int) -> Loss:
-    """Return the negative log-likelihood of proportional odds as a loss function.
+    """Return a loss function: the negative log-likelihood of the proportional odds model.
 
-    Its own parameters, shape [classes - 1], are the first threshold and the logarithms of the differences between
-    successive thresholds, so that thresholds always ascend.
-
-    Args:
-        truth: True classes 0 to ``classes - 1``, shape [rows].
-        classes: Number of classes.
+    ``truth`` has the classes 0 to ``classes - 1``, shape [rows]. The loss's own parameters, shape [classes - 1], are
+    the first threshold and the logarithms of the differences between successive thresholds, so that thresholds always
+    ascend.
     """
     rows = np.arange(len(truth))
     has_lower, has_higher = truth > 0, truth < classes - 1
@@ -357,12 +352,12 @@ def thresholds(parameters: FloatArray) -> FloatArray:
 
 
 def davidson_loss(outcomes: IntArray, weight: FloatArray, with_ties: bool) -> Loss:
-    """Return the negative log-likelihood of paired comparisons (Davidson 1970) as a loss function.
+    """Return a loss function: the negative log-likelihood of paired comparisons (Davidson 1970).
 
-    The score ``eta`` of a pair is the log-odds that its first item is greater, given that it is no tie. The loss of a
-    pair is ``log(exp(eta/2) + exp(-eta/2) + exp(delta))`` minus the term of its outcome: ``eta/2``, ``-eta/2``, or
-    ``delta`` for a tie. The loss's own parameter ``delta`` is minus infinity without ties, which gives the logistic
-    loss. The loss is convex.
+    The score ``eta`` of a pair is the log-odds that its first item is greater, given that the pair is not a tie. The
+    loss of a pair is ``log(exp(eta/2) + exp(-eta/2) + exp(delta))`` minus the term of its outcome: ``eta/2``,
+    ``-eta/2``, or ``delta`` for a tie. The loss's own parameter ``delta`` is minus infinity without ties, which gives
+    the logistic loss. The loss is convex.
 
     Args:
         outcomes: Outcomes of the pairs: 1, -1, or 0 for a tie; shape [pairs].

@@ -1,4 +1,4 @@
-"""Trained models as files: one .safetensors file with arrays, and with all other values as JSON in its header.
+"""Save trained models as .safetensors files, with all values other than arrays as JSON in the header.
 
 Pickle is not used, so that opening a file from elsewhere cannot execute code. Every file names its training data, and
 the encoder or language model that computes its features.
@@ -89,7 +89,7 @@ class Provenance:
         return words_id(text) in self.trained_on
 
     def check(self, display_name: str, *, encoder: Encoder | None = None, model: Generator | None = None) -> None:
-        """Check that an encoder or language model is the same that computed the training features.
+        """Check that an encoder or language model is the one that computed the training features.
 
         Args:
             display_name: Name of the trained model in the error message, for example ``probe``.
@@ -128,10 +128,7 @@ class ModelFormat:
     def save(self, path: Path, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
         """Write a model to a file, replacing an existing file atomically.
 
-        Args:
-            path: File to write.
-            arrays: Arrays of the model by name.
-            facts: All other values of the model, JSON-serialisable.
+        ``facts`` are all JSON-serialisable values of the model, in addition to its arrays.
 
         Raises:
             InputError: The file cannot be written.
@@ -247,10 +244,7 @@ class SavedModel:
 def check_array(name: str, array: Array, shape: tuple[int | None, ...]) -> Array:
     """Check that an array consists of finite 64-bit floats and has the given shape, and return it.
 
-    Args:
-        name: Name of the array in error messages.
-        array: Array to check.
-        shape: Required shape; None stands for any length.
+    ``name`` names the array in error messages; None in ``shape`` stands for any length.
 
     Raises:
         ValueError: The array has another shape or type, or is not finite.

@@ -29,7 +29,7 @@ _ROWS_AT_ONCE = 1024
 
 
 class Split(NamedTuple):
-    """Indices of the training items and of the test items, both in ascending order."""
+    """Ascending indices of the training items and of the test items."""
 
     train: IntArray
     test: IntArray
@@ -70,7 +70,7 @@ class NearDuplicates:
         return len(np.unique(np.sort(self._pairs, axis=1), axis=0))
 
     def of(self, indices: IntArray) -> IntArray:
-        """Return the indices [near duplicates] of all near duplicates of the given texts, in ascending order."""
+        """Return the indices, shape [near duplicates], of all near duplicates of some texts, in ascending order."""
         both_orders = np.concatenate([self._pairs, self._pairs[:, ::-1]])
         return np.unique(both_orders[np.isin(both_orders[:, 0], indices), 1])
 
@@ -145,7 +145,7 @@ def group_folds(
 
 
 def iterate_splits(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iterator[Split]:
-    """Yield a split for each fold. The fold is the test set, and all other folds are the training set.
+    """Yield a split for each fold, which is the test set; all other folds are the training set.
 
     Args:
         folds: Fold of each item, shape [items]; items with a negative fold are in no split.
@@ -207,24 +207,6 @@ def hold_out(groups: IntArray, amount: float, *, seed: int = 0) -> Split:
             is_held_out[group] = True
             n_remaining -= int(sizes[group])
     return Split(np.flatnonzero(~is_held_out[groups]), np.flatnonzero(is_held_out[groups]))
-
-
-def random_split(groups: ArrayLike, share: float, *, seed: int | Sequence[int] = 0) -> Split:
-    """Split items at random by whole groups.
-
-    Groups are added to the test set until it has a proportion ``share`` of the items. At least one group remains for
-    training. ``groups`` has the group of each item, shape [items].
-    """
-    group_ids = np.asarray(groups)
-    order = np.random.default_rng(seed).permutation(np.unique(group_ids))
-    min_size, test_groups, size = share * len(group_ids), [], 0
-    for group in order[:-1]:
-        if size >= min_size:
-            break
-        test_groups.append(group)
-        size += int((group_ids == group).sum())
-    is_test = np.isin(group_ids, test_groups)
-    return Split(np.flatnonzero(~is_test), np.flatnonzero(is_test))
 
 
 def split_groups(

@@ -1,6 +1,6 @@
-"""A classifier of texts: linear models on several sources of features, chosen by cross-validation.
+"""Classifier of texts by linear models of several sources of features, chosen by cross-validation.
 
-climassay's classifiers of levels of confidence, fallacies, claims and uncheckable texts are configurations of it.
+The classifiers of confidence levels, fallacies, claims and uncheckable texts are configurations of it.
 
 Example:
     training = TrainingTexts(texts, labels, classes, groups=articles, models=FeatureModels(load_encoder()))
@@ -86,7 +86,7 @@ SPECS = (CONSTANT, VECTORS, WORDS, BOTH)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedPart:
-    """A fitted linear model and the sources of its features."""
+    """Fitted linear model and the sources of its features."""
 
     sources: tuple[Source, ...]
     model: LinearModel
@@ -284,7 +284,7 @@ class TrainingTexts:
 
     @cached_property
     def duplicates(self) -> NearDuplicates:
-        """Near duplicates among the texts, found by embeddings if there are any, and by words."""
+        """Near duplicates among the texts, found by words and, if there is an encoder, by embeddings."""
         texts = [text for text, _ in self.texts]
         if self.models.encoder is None and "vectors" not in self._blocks:
             return NearDuplicates(texts)
@@ -346,7 +346,7 @@ C = TypeVar("C", bound=TextClassifier)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparedClassifier:
-    """Configuration of a classifier with its cross-validated scores."""
+    """Configuration of a classifier, with its cross-validated scores."""
 
     spec: ClassifierSpec
     probabilities: FloatArray
@@ -422,7 +422,6 @@ def train_text_classifier(
     training: TrainingTexts,
     *,
     specs: Sequence[ClassifierSpec] = SPECS,
-    alternatives: Sequence[tuple[ClassifierSpec, TrainingTexts]] = (),
     folds: int = FOLDS,
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -430,12 +429,11 @@ def train_text_classifier(
     kind: type[C] = TextClassifier,  # type: ignore[assignment]
     on_fit: Callable[[], None] | None = None,
 ) -> TrainedClassifier[C]:
-    """Choose the classifier with the lowest cross-validated log loss, and fit it to all texts.
+    """Compare classifiers by cross-validated log loss, and fit the best one to all texts.
 
     Args:
         training: Labelled texts.
         specs: Classifiers to compare.
-        alternatives: Further classifiers to compare, each with the same texts but features of other models.
         folds: Number of folds.
         seed: Seed of folds and bootstrap.
         resamples: Number of bootstrap samples of the intervals.
@@ -446,13 +444,8 @@ def train_text_classifier(
     Raises:
         InputError: There are too few texts or groups, or the encoder or language model of a source is missing.
     """
-    options: Any = {"folds": folds, "seed": seed, "resamples": resamples, "on_fit": on_fit}
-    candidates = compare_classifiers(specs, training, **options)
-    candidates += [compare_classifiers([spec], texts, **options)[0] for spec, texts in alternatives]
+    candidates = compare_classifiers(specs, training, folds=folds, seed=seed, resamples=resamples, on_fit=on_fit)
     best_candidate, data_provenance = choose_best(candidates), provenance or Provenance()
-    alternative_index = candidates.index(best_candidate) - len(specs)
-    if alternative_index >= 0:
-        training = alternatives[alternative_index][1]
     models = training.models
     encoder = models.need_encoder() if needs_encoder(best_candidate.spec.sources) else None
     model = models.need_model() if needs_model(best_candidate.spec.sources) else None

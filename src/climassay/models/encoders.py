@@ -43,7 +43,7 @@ from climassay.workspace import cache_folder
 WINDOW_TOKENS = 256
 """Maximum number of tokens per window, including two special tokens; the limit that the model's authors recommend."""
 _TEXT_BLOCK = 1024
-"""Number of texts tokenised together, which bounds the tokens in memory."""
+"""Number of texts tokenised together; it bounds the memory for tokens."""
 
 Precision = Literal["int8", "float32"]
 
@@ -260,7 +260,6 @@ class BertEncoder:
         return vectors
 
     def _encode_tokens(self, session: Any, ids: Sequence[int]) -> NDArray[np.float32]:
-        """Return the unit vector of a tokenised text of any length."""
         start, end = self._special_tokens
         weighted_sum = np.zeros(self.width, dtype=np.float32)
         for window in windows(ids, WINDOW_TOKENS - 2):
@@ -483,10 +482,10 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 _MIN_CHUNK = 512
 _CHUNK_DIVISOR = 8
-"""Divisor of the cache size: the cache is written again after that fraction of its size has been encoded.
+"""The cache file is rewritten after encoding ``1/_CHUNK_DIVISOR`` as many texts as it holds, but at least
+``_MIN_CHUNK``.
 
-At least ``_MIN_CHUNK`` texts are encoded between two writes. Each write replaces the whole cache; an interruption loses
-the texts encoded since the last write.
+Each write replaces the whole file; an interruption loses the texts encoded since the last write.
 """
 
 
@@ -544,7 +543,7 @@ def _write_vectors(file: Path, vectors_by_key: dict[str, NDArray[np.float32]]) -
 
 
 MAX_CACHED_TEXTS = 32_768
-"""Maximum number of cached vectors, 48 MiB at 384 dimensions; the least recently used are evicted."""
+"""Maximum number of vectors in memory: 48 MiB at 384 dimensions. The least recently used vectors are evicted."""
 
 
 class CachedEncoder:
@@ -559,7 +558,7 @@ class CachedEncoder:
 
     @classmethod
     def wrap(cls, encoder: Encoder) -> "CachedEncoder":
-        """Add a cache to an encoder; an encoder with a cache is returned unchanged."""
+        """Return an encoder with a cache in front of ``encoder``, or ``encoder`` itself if it has one."""
         return encoder if isinstance(encoder, cls) else cls(encoder)
 
     def encode(

@@ -15,9 +15,9 @@ from typing import Any
 from climassay.questions.thoughts import separate_thoughts
 
 ROOT = "answer"
-"""Field of the object in which a schema of another type is wrapped."""
+"""Name of the field that contains the answer if its schema is not an object and was therefore wrapped in one."""
 _UPPER_BOUNDS = ("maxLength", "maxItems", "maximum", "exclusiveMaximum", "maxProperties")
-"""Keywords of upper bounds, which an answer may exceed."""
+"""Keywords of upper bounds; an answer that exceeds one is accepted."""
 _TYPES: tuple[tuple[type, str], ...] = (
     (bool, "boolean"),
     (int, "integer"),
@@ -31,8 +31,8 @@ _TYPES: tuple[tuple[type, str], ...] = (
 _MAX_PROBLEMS = 5
 """Maximum number of faults reported per answer."""
 _MAX_BRACKETS = 256
-"""Maximum number of opening brackets that are tried as the start of JSON. A quarter are the first in the text, the rest
-the last."""
+"""Maximum number of opening brackets that are tried as the start of JSON: the first quarter of them from the beginning
+of the text, the others from its end."""
 _DECODER = json.JSONDecoder(strict=False)
 _ESCAPE = re.compile(r"\\(?:\\|u[0-9a-fA-F]{4}|.|\Z)", re.DOTALL)
 _TAB_COMMANDS = (
@@ -50,12 +50,11 @@ _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
 _LOOP_CHARACTERS, _LOOP_COUNT = 60, 3
-"""Length of the ending that is searched for in the text, and number of occurrences at which the text counts as a
-loop."""
+"""A text is in a loop if its last ``_LOOP_CHARACTERS`` characters occur at least ``_LOOP_COUNT`` times in it."""
 
 
 def ends_in_loop(text: str) -> bool:
-    """Return whether the end of a truncated text occurs at least three times in it; all numerals count as equal."""
+    """Return whether the end of a truncated text occurs at least three times in it, treating all numerals as equal."""
     normalised_text = re.sub(r"\d+", "0", " ".join(text.split()))
     end = normalised_text[-_LOOP_CHARACTERS:]
     return len(end) == _LOOP_CHARACTERS and normalised_text.count(end) >= _LOOP_COUNT
@@ -189,7 +188,10 @@ def _shorten_json(value: Any) -> str:
 
 
 def _outermost_json(text: str, json_type: Any) -> list[tuple[str, Any]]:
-    """Return source text and value of each outermost JSON value in a text (an object if that is ``json_type``)."""
+    """Return the source text and the value of each JSON value that is not inside another one.
+
+    If ``json_type`` is ``"object"``, only objects are returned.
+    """
     text = separate_thoughts(text).answer
     python_types, brackets = (dict, r"\{") if json_type == "object" else ((dict, list), r"[\[{]")
     starts = [bracket.start() for bracket in re.finditer(brackets, text)]
@@ -234,7 +236,7 @@ def _is_json(text: str) -> bool:
 
 
 def _match_enumerations(value: Any, schema: Any) -> Any:
-    """Replace values by the only enumeration option of the schema that equals them apart from case and punctuation."""
+    """Replace values by the enumeration option that they equal if case and punctuation are ignored, if it is unique."""
     if not isinstance(schema, Mapping):
         return value
     options = schema.get("enum")

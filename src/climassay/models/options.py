@@ -1,4 +1,4 @@
-"""Options for reaching, loading and calling a model, as one object from the command line or a file to the model."""
+"""Options for reaching, loading and calling a model; commands and files pass them to the model as one object."""
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
@@ -51,7 +51,7 @@ class FileModel(ModelAccess):
 
     @classmethod
     def from_options(cls, options: "ModelOptions", **changes: Any) -> Self:
-        """Create an entry from those options that a file can contain; ``changes`` are the other fields of the entry."""
+        """Create an entry from the options that a file can contain; ``changes`` are the other fields of the entry."""
         return cls(**{name: getattr(options, name) for name in cls._shared()}, **changes)
 
     def options(self, **changes: Any) -> "ModelOptions":
@@ -82,15 +82,15 @@ class ModelOptions(ModelAccess):
     """Send every request again instead of using stored answers."""
 
     def with_defaults(self, defaults: "ModelOptions") -> Self:
-        """Return a copy in which options that are None have the values of ``defaults``."""
+        """Return a copy with values from ``defaults`` for options that are None."""
         unset_options = [field.name for field in fields(ModelOptions) if getattr(self, field.name) is None]
         return replace(self, **{name: getattr(defaults, name) for name in unset_options})
 
     def fitting(self, name: str) -> Self:
-        """Return the options that apply to a model.
+        """Return only the options that apply to a model.
 
-        A local model gets no server options, and a served model no options that concern weights. Only an ``openai:``
-        model keeps ``base_url``.
+        Options for servers do not apply to local models, options for weights not to models behind servers, and
+        ``base_url`` applies to ``openai:`` models only.
         """
         from climassay.models.provider import is_served
 

@@ -72,11 +72,11 @@ class ModelProvider:
     name: str
     """Name before the colon."""
     load: Load
-    """Function that loads a model by the part of its name after the colon; it is called with the options that it
-    accepts."""
+    """Function that loads a model; its arguments are the model's name after the colon and the options that it supports.
+    Function that loads a model; its arguments are the model's name after the colon and the options that it supports."""
     served: bool = True
-    """True if the provider's models run on a server. Such models have prices, no
-    accessible weights, and perhaps no log-probabilities."""
+    """Whether the provider's models run on a server. Such models have prices, no accessible weights, and perhaps no
+    log-probabilities."""
 
     def open(self, model_name: str, **options: object) -> Generator:
         """Load a model with the options that are not None.
@@ -201,7 +201,7 @@ def is_served(model: str) -> bool:
 
 
 def model_price(model: str, options: ModelAccess, folder: Path | None) -> "Price | None":
-    """Return the price that the options state or, if they state none, the price that :func:`find_price` finds.
+    """Return the price in the options or, if there is none, the price from :func:`find_price`.
 
     Raises:
         InputError: The options have only one of the two prices, or the file cannot be read.
@@ -341,7 +341,7 @@ def loaded_model(model: Generator) -> "LocalModel | None":
 def _locate_info_file(
     folder: Path, adapter: Path | None, device: str | None, dtype: str | None, max_output_tokens: int | None
 ) -> Path:
-    """Return the cache file of a model's properties, named by its files, load options and environment."""
+    """Return the path of a model's cached properties, named by a hash of its files, load options and environment."""
     files = model_fingerprint(folder, adapter=adapter, chat_template=None, dtype="")
     versions = [importlib.metadata.version(package) for package in ("torch", "transformers", "tokenizers")]
     key_parts = [

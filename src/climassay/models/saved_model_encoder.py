@@ -3,8 +3,8 @@
 The published phrase similarity of ClimaQA uses ``google/universal-sentence-encoder/4``, which is a *SavedModel*: a
 folder with ``saved_model.pb`` and ``variables``. Its hub offers it as an archive, to be unpacked by the user.
 
-A SavedModel holds the graph of a program. Operations that read or write other files, or call Python, are refused before
-the graph is loaded.
+A SavedModel holds the graph of a program. A graph with operations that read or write other files, or call Python, is
+rejected before it is loaded.
 """
 
 import hashlib
@@ -47,9 +47,6 @@ _REFUSED_OPERATIONS = frozenset(
 
 class SavedModelEncoder:
     """Encoder from a folder in TensorFlow's SavedModel format, loaded at first use.
-
-    Args:
-        name: ``savedmodel:`` and the folder.
 
     Raises:
         ModelError: The folder holds no SavedModel.
@@ -137,7 +134,6 @@ class SavedModelEncoder:
 
 
 def _iterate_operations(graph: Any) -> Iterator[str]:
-    """Yield the names of all operations of a SavedModel and of its functions."""
     for meta_graph in graph.meta_graphs:
         for node in meta_graph.graph_def.node:
             yield node.op

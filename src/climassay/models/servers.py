@@ -75,7 +75,7 @@ class Server:
     """Normalised URL; see :func:`normalised_base_url`."""
     key: str | None = field(default=None, repr=False)
     withheld: str = ""
-    """Reason why no key is sent to the address, and how to allow it; empty if a key may be sent."""
+    """Reason why no key is sent to the address, with advice on how to allow it; empty if a key may be sent."""
     key_note: str = ""
     """Source of the key, or how to set one, for error messages."""
     openai: bool = True
@@ -265,7 +265,6 @@ def _is_this_machine(url: str) -> bool:
 
 
 def _describe_table(provider: str) -> str:
-    """Describe a provider's table of the configuration, for messages."""
     return f"a table [providers.{provider}] of {configuration_file()}"
 
 
@@ -334,7 +333,7 @@ def find_price(model: str, folder: Path) -> Price | None:
 
 
 def price_table(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """Return the path of a folder's price file and its entries by model; the folder and {} if there is no file.
+    """Return the path of a folder's price file and its entries by model, or ``(folder, {})`` if there is no file.
 
     Raises:
         InputError: The file cannot be read.

@@ -1,4 +1,4 @@
-"""Durable store of requests, runs and results: after an interruption, only unanswered requests are sent again."""
+"""Database of requests, answers, runs and results. After an interruption, only unanswered requests are sent again."""
 
 import lazy_loader
 

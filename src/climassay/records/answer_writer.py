@@ -1,4 +1,4 @@
-"""Storage of answers in a background thread, and marks on requests that a run has in flight.
+"""Storage of answers in a background thread, and marks on the requests that are in flight.
 
 A run updates its heartbeat every two seconds and counts as dead after six seconds without one; a run whose process has
 ended on this machine counts as dead at once. Each request of a living run is marked, so that other runs wait for its
@@ -26,16 +26,17 @@ from climassay.records.identity import AnsweredRequest, answer_columns, insert_r
 HEARTBEAT_SECONDS = 2.0
 """Interval between heartbeats of a run, in seconds."""
 LEASE_SECONDS = 6.0
-"""Seconds without a heartbeat after which a run's requests no longer count as in flight."""
+"""A run's requests no longer count as in flight after this number of seconds without a heartbeat."""
 RECENT_SECONDS = 60.0
-"""Maximum age, in seconds, of a run's last heartbeat for the run to count as recently active. Such a run may have
-stored new answers."""
+"""A run is recently active if its last heartbeat is at most this number of seconds old. Such a run may have stored new
+answers."""
 MARKS_LOCK = 0x636C6D72
 """Number of the PostgreSQL lock for marking requests. SQLite needs no lock, since it allows only one writer."""
 BATCH_SECONDS = 0.02
-"""Time to wait for further answers before a transaction, in seconds. The wait delays the caller, but no model call."""
+"""Time, in seconds, for which the writer waits for further answers before a transaction. The wait delays the caller,
+but no model call."""
 SILENCE_SECONDS = 90.0
-"""Seconds without a heartbeat after which a run with the status ``running`` counts as killed."""
+"""A run with the status ``running`` counts as killed after this number of seconds without a heartbeat."""
 
 
 def process_identity(pid: int) -> str:
@@ -62,7 +63,7 @@ def has_died(identity: str | None) -> bool:
 
 
 OWNER = "owner of "
-"""Prefix of names of entries in ``meta`` with the identities of runs' processes. The run's id follows the prefix."""
+"""Prefix of the entries in ``meta`` that hold the identities of runs' processes; the run's id follows it."""
 
 
 class InFlight:
@@ -80,8 +81,8 @@ class InFlight:
             ignore_others: Whether to mark all requests, including requests that other runs have in flight.
 
         Returns:
-            The marked keys, and whether no other run was recently active. If another run was, it may have stored
-                answers to these requests since they were looked up.
+            The marked keys, and whether no other run was recently active. Otherwise another run may have stored answers
+            to these requests since the caller looked them up.
         """
 
         def mark_requests(connection: sa.Connection) -> tuple[list[bytes], bool]:
@@ -143,7 +144,7 @@ class Submission:
 
 
 class AnswerWriter:
-    """Stores the answers of one run in a background thread, several per transaction."""
+    """Background thread that stores the answers of one run, several per transaction."""
 
     def __init__(self, database: Database, run: str, in_flight: InFlight) -> None:
         self._database = database

@@ -49,10 +49,6 @@ def restore(url: str, file: Path) -> list[Path]:
 
     The database may be corrupt. If the process is killed, repeating the call completes the restoration.
 
-    Args:
-        url: URL of the records database.
-        file: File written by :func:`back_up`.
-
     Returns:
         New paths of the replaced files.
 
@@ -76,7 +72,6 @@ def restore(url: str, file: Path) -> list[Path]:
 
 
 def _copy(source_file: Path, target_file: Path) -> None:
-    """Copy a database and its write-ahead log to a new, self-contained file."""
     with closing(open_read_only(source_file)) as source, closing(sqlite3.connect(target_file)) as target:
         source.backup(target)
         target.execute("PRAGMA journal_mode = DELETE")

@@ -50,10 +50,7 @@ T = TypeVar("T")
 def build_record(kind: Callable[..., T], row: Any, **computed: Any) -> T:
     """Build a dataclass instance from a row, taking each field from the column of the same name.
 
-    Args:
-        kind: Dataclass.
-        row: Row of a query.
-        computed: Values of fields that have no column.
+    ``computed`` are the values of fields that have no column.
     """
     record: T = _adapter(kind).validate_python({**row._mapping, **computed})
     return record

@@ -16,7 +16,7 @@ from climassay.errors import RecordsError
 from climassay.records import tables
 
 REVISIONS: dict[int, Sequence[str]] = {}
-"""SQL statements, for SQLite and PostgreSQL, that convert tables from the preceding version, by schema version."""
+"""SQL statements, for SQLite and PostgreSQL, that convert tables of the preceding schema version, by schema version."""
 
 
 def migrate(connection: sa.Connection, version: int, schema: str | None) -> None:

@@ -20,7 +20,7 @@ from climassay.records.database import Database, build_record
 MAX_REASONS = 3
 """Maximum number of failure reasons listed in a message."""
 _VARIABLE_PART = re.compile(r"(?<!\w)'.*'|\".*\"|(?<!answered )\b[\w.-]*\d[\w.-]*", re.DOTALL)
-"""Pattern of the parts that may differ between reports of the same error: quotations, and words with digits except HTTP
+"""Pattern of the parts in which reports of one error may differ: quotations, and words with digits other than HTTP
 status codes."""
 
 
@@ -40,9 +40,8 @@ class _UsageCounts:
     """Usage counts of model calls."""
 
     answers: int
-    """Number of answers, including failures."""
+    """Number of answers, including failed calls."""
     failed: int
-    """Number of answers that are failures."""
     attempts: int
     """Number of HTTP requests or local calls, including retries."""
     prompt_tokens: int
@@ -157,7 +156,6 @@ class ModelCalls:
     sent: int
     """Number of calls, including failed ones."""
     failed: int
-    """Number of failed calls."""
     served: int
     """Number of answers reused from the records."""
     reasons: Mapping[str, int]
@@ -167,7 +165,7 @@ class ModelCalls:
 
     @property
     def unanswered(self) -> bool:
-        """Whether the model has neither new nor reused answers."""
+        """Whether the model has given no answer, neither new nor reused."""
         return self.failed == self.sent and not self.served
 
     def sentences(self) -> Iterator[str]:
@@ -238,7 +236,7 @@ def seconds_per_answer(database: Database, model: str, n_runs: int = 20) -> floa
     """Return the mean time per answer in a model's latest runs, in seconds; None if there are no answers.
 
     The time from the start of each run to its last answer is divided by the number of answers. The result therefore
-    reflects concurrent requests and pauses between answers.
+    depends on the number of concurrent requests and on pauses between answers.
     """
     answers, requests, runs = tables.answers, tables.requests, tables.runs
     query = (
@@ -268,7 +266,7 @@ def run_details(database: Database, run: str) -> RunDetails:
 def run_rows(
     database: Database, run: str, condition: sa.ColumnElement[bool] | None = None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the result rows of a run by table name; ``condition`` filters the rows of the table ``results``."""
+    """Return the result rows of a run by table name; ``condition`` is a filter on the table ``results``."""
     results = tables.results
     query = sa.select(results.c.name, results.c.row).where(results.c.run == run)
     if condition is not None:
@@ -543,14 +541,13 @@ def _build_counts_query() -> sa.Select[Any]:
 
 
 def _build_unpriced_column() -> sa.ColumnElement[Any]:
-    """Return a column that counts the answers of remote models with tokens but without a known price."""
+    """Return a column that counts answers of remote models that have token counts but no known price."""
     answers, tokens = tables.answers, tables.answers.c.prompt_tokens + tables.answers.c.completion_tokens
     is_unpriced = sa.and_(answers.c.cost.is_(None), tokens > 0, tables.requests.c.model.not_like("local:%"))
     return sa.func.sum(sa.case((is_unpriced, 1), else_=0)).label("unpriced")
 
 
 def _build_owner_column() -> sa.Label[str]:
-    """Return a column with the identity of a run's process."""
     columns = tables.meta.c
     return sa.select(columns.value).where(columns.name == OWNER + tables.runs.c.id).scalar_subquery().label("owner")
 

@@ -243,11 +243,11 @@ class _Call(Generic[A]):
             self._run.in_flight.unmark([self._identities[index].key for index in indices if index not in self._answers])
 
     def await_others(self, sent: set[int]) -> None:
-        """Wait for answers to the requests that other runs have in flight, and deliver them to the caller.
+        """Wait for the answers to requests that other runs have in flight, and deliver them to the caller.
 
-        The method ends when all requests are answered, when an unanswered request is not in flight in any run, or after
-        :data:`PATIENCE_SECONDS` without a new answer. After that, :meth:`mark` marks the unanswered requests for this
-        run.
+        The method returns when all requests are answered, when an unanswered request is not in flight in any run, or
+        after :data:`PATIENCE_SECONDS` without a new answer. After that, :meth:`mark` marks the unanswered requests for
+        this run.
         """
         last_answer_time, interval = time.monotonic(), MIN_POLL_SECONDS
         while pending_keys := [self._identities[index].key for index in self.find_missing() if index not in sent]:
@@ -299,7 +299,7 @@ class _Call(Generic[A]):
 
     @contextmanager
     def storing(self) -> Iterator[None]:
-        """At the end of the block, wait until every answer is stored and delivered to the caller.
+        """Wait, at the end of the block, until every answer is stored and delivered to the caller.
 
         If the block is interrupted, answers are stored at the end of the run but not delivered.
         """

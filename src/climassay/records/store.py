@@ -30,7 +30,7 @@ class Run:
     seconds without a heartbeat.
 
     Attributes:
-        id: ``r`` and eight hexadecimal digits, which no request's key can be.
+        id: ``r`` and eight hexadecimal digits, unlike the key of any request.
         in_flight: Marks on the requests that the run has in flight.
     """
 
@@ -73,7 +73,7 @@ class Run:
 
     @property
     def writer(self) -> AnswerWriter:
-        """Writer of the run's answers.
+        """Writer that stores the run's answers.
 
         Raises:
             RecordsError: The run is not open.
@@ -106,7 +106,7 @@ class Run:
         self._database.write(replace_rows)
 
     def note_uses(self, answers: Iterable[int]) -> None:
-        """Record that this run has reused answers of earlier runs, given by their ids."""
+        """Record that this run has reused answers of earlier runs; ``answers`` are their ids."""
         rows = [{"run": self.id, "answer": answer} for answer in answers]
         if rows:
             self._database.write(lambda connection: self._database.insert_new(connection, tables.uses, rows))
@@ -193,13 +193,7 @@ class Records:
         self.close()
 
     def run(self, command: str, config: Mapping[str, Any], seeds: Mapping[str, Any] | None = None) -> Run:
-        """Create a run, to be used as a context manager.
-
-        Args:
-            command: Name of the command, for example ``evaluate mcq``.
-            config: All settings that determine the outcome.
-            seeds: Seeds by their purpose.
-        """
+        """Create a run, to be used as a context manager."""
         run = Run(self.database, command, config, seeds)
         self.latest_runs.append(run.id)
         return run
@@ -209,7 +203,8 @@ class Records:
 
         Args:
             keys: Keys of requests.
-            model: Name of a model; answers of other models with the same key are ignored. None accepts all.
+            model: Name of a model; answers that other models gave to requests with the same key are ignored. None
+                accepts all.
         """
         stored_answers: dict[bytes, StoredAnswer] = {}
         answers, requests = tables.answers, tables.requests

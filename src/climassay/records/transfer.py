@@ -1,7 +1,7 @@
 """Export of recorded answers to a file, and import of such files.
 
-An import changes no stored answer. Answers with equal request, run and time are not stored again. If both databases
-have an answer to a request, the answer of this database is still reused.
+An import changes no stored answer. An answer whose request, run and time equal those of a stored answer is skipped. If
+both the file and the database have an answer to a request, later runs reuse the answer of the database.
 """
 
 import csv
@@ -119,7 +119,6 @@ class ImportCounts:
     """Numbers of imported answers, by the outcome of their import."""
 
     added: int = 0
-    """Number of added answers."""
     known: int = 0
     """Number of answers that were already in the database."""
     conflicts: int = 0

@@ -1,4 +1,4 @@
-"""Entries of BibTeX."""
+"""Create BibTeX entries."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from climassay.reporting.tables import escape_latex
 
 
 def bibtex_entry(key: str, texts: Mapping[str, str], addresses: Mapping[str, str]) -> str:
-    """Return a BibTeX entry of the type ``misc``; empty fields are left out.
+    """Return a BibTeX entry of the type ``misc``, without empty fields.
 
     Args:
         key: Key of the entry; characters that BibTeX does not allow in keys are replaced.

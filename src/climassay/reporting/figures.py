@@ -1,4 +1,4 @@
-"""Figures, which templates draw as inline SVG in the colours and the width of the page."""
+"""Figures, which templates draw as inline SVG in the page's colours and width."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ from climassay.reporting.tables import Column, Table, counted
 T = TypeVar("T")
 
 _N_DRAWING_PASSES = 8
-"""Number of passes in which groups of points (clouds) are drawn. Each pass draws some points of every group."""
+"""Number of passes in which the clouds of a scatter plot are drawn. Each pass draws some points of every cloud, so that
+no cloud covers the others."""
 _CHARACTER_WIDTH, _LINE_HEIGHT = 5.8, 14.0
 """Average width of a character and height of a line of a label, in SVG units."""
 _MIN_PART_WIDTH = 0.4
@@ -74,7 +75,7 @@ class Axis:
         return cls(label, sorted_ticks[0] / margin, sorted_ticks[-1] * margin, sorted_ticks, logarithmic=True)
 
     def share(self, value: float) -> float:
-        """Return the relative position of a value on the axis: 0 at the low end, 1 at the high end."""
+        """Return the relative position of a value on the axis, from 0 (low end) to 1 (high end)."""
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -126,8 +127,8 @@ class DotPlot:
     has_shared_rows: bool = False
     """Whether dots with the same label share a row; a legend then names the groups."""
     order: tuple[str, ...] = ()
-    """Names of groups in the order of their colours, including groups without dots, so that colours are the same in
-    several plots. Other groups follow. If not empty, a legend names the groups."""
+    """Names of groups in the order of their colours. Groups without dots can be included, so that a group has the same
+    colour in several plots; groups that are not listed follow. If not empty, a legend names the groups."""
     decimals: int = 2
     """Number of decimals shown for values that are not percentages."""
 
@@ -176,7 +177,7 @@ class DotPlot:
         return f"{round(value, self.decimals) + 0.0:.{self.decimals}f}".replace("-", "\N{MINUS SIGN}")
 
     def interval(self, dot: Dot) -> str:
-        """Format a dot's interval in brackets."""
+        """Return a dot's interval in brackets."""
         return f"[{self.format_value(dot.low).rstrip('%')}, {self.format_value(dot.high).rstrip('%')}]"
 
     @property
@@ -185,10 +186,10 @@ class DotPlot:
         return 24 + round(6.6 * max((len(dot.label) for dot in self.dots), default=0))
 
 
-def thinned(points: Sequence[T], max_points: int = 25) -> list[T]:
-    """Return at most ``max_points`` evenly spaced points of a curve, including the first and the last."""
-    step = max(1.0, (len(points) - 1) / (max_points - 1))
-    return [points[round(index * step)] for index in range(min(len(points), max_points))]
+def thinned(points: Sequence[T]) -> list[T]:
+    """Return at most 25 evenly spaced points of a curve, including the first and the last."""
+    step = max(1.0, (len(points) - 1) / 24)
+    return [points[round(index * step)] for index in range(min(len(points), 25))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ class Point:
     low: float | None = None
     high: float | None = None
     note: str = ""
-    """Tooltip of the point."""
+    """Text shown when the pointer is over the point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +257,7 @@ class LinePlot:
         )
 
     def interval(self, point: Point) -> str:
-        """Format the interval of a point in brackets; return an empty text if the point has none."""
+        """Return the interval of a point in brackets; empty if the point has none."""
         if point.low is None or point.high is None:
             return ""
         return f"[{self.y.format_exactly(point.low).rstrip('%')}, {self.y.format_exactly(point.high).rstrip('%')}]"
@@ -280,7 +281,7 @@ class Cloud:
     name: str
     points: tuple[tuple[float, float], ...]
     position: float | None = None
-    """Position on a colour scale from 0 to 1, for small points; None for grey."""
+    """Position on a colour scale from 0 to 1, which determines the colour of small points; None for grey."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,11 +325,8 @@ class ScatterPlot:
         The points of each cloud are divided among several paths, which alternate with those of other clouds, so that no
         cloud covers all others.
 
-        Args:
-            width: Width of the frame in SVG units.
-
         Returns:
-            Pairs of a cloud and a path, in drawing order.
+            Pairs of a cloud and a path, in drawing order, for a frame of the given width in SVG units.
         """
 
         def path(points: Sequence[tuple[float, float]]) -> str:
@@ -344,7 +342,7 @@ class ScatterPlot:
         return [(cloud, path(points)) for cloud, points in passes if points]
 
     def placed_labels(self, width: float) -> list[PointLabel]:
-        """Return the labels that fit into a frame ``width`` SVG units wide, with their coordinates in SVG units."""
+        """Return the labels that fit into a frame of the given width, with their coordinates; both in SVG units."""
         placed_labels: list[tuple[PointLabel, float]] = []
         for label in self.labels:
             half_width = _CHARACTER_WIDTH * len(label.text) / 2
@@ -393,7 +391,7 @@ class HeatMap:
     note: str = ""
 
     def shade(self, row: int, column: int) -> int:
-        """Return the count of a cell as a percentage of its row's total, which determines the cell's colour."""
+        """Return the count of a cell as a percentage of its row's total; it determines the cell's colour."""
         return round(100 * self.counts[row][column] / (sum(self.counts[row]) or 1))
 
     def is_agreement(self, row: int, column: int) -> bool:
@@ -441,7 +439,7 @@ class StackedBar:
         return sum(self.counts)
 
     def share(self, category: int) -> float:
-        """Return the proportion of cases in a category, given by its index; 0 if there are no cases."""
+        """Return the proportion of cases in the category with the given index; 0 if there are no cases."""
         return self.counts[category] / self.total if self.total else 0.0
 
 

@@ -28,7 +28,7 @@ class Option:
 
 
 Tone = Literal["right", "middle", "wrong", "outside"]
-"""Verdict that determines the colour of a text part; ``outside`` is not assessed."""
+"""Verdict that determines the colour of a part of a text; ``outside`` means that the part was not assessed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ColouredText:
     tone: Tone | None = None
     """Colour of the verdict; None if the part has no verdict."""
     note: str = ""
-    """Tooltip."""
+    """Text shown when the pointer is over the part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class SourceText:
 class AnswerTables:
     """List of collapsible questions with a filter above them.
 
-    The page works without JavaScript, except for the filter.
+    Only the filter needs JavaScript.
     """
 
     title: str
@@ -127,7 +127,7 @@ class AnswerTables:
     some_wrong: str = "some answer wrong"
     """Label of the filter for questions with at least one wrong answer."""
     total: int = 0
-    """Total number of questions if ``questions`` contains only the first of them; otherwise 0."""
+    """Total number of questions if ``questions`` contains only the first ones; otherwise 0."""
 
     def choices(self, field: str) -> tuple[str, ...]:
         """Return the distinct values of ``kind``, ``level`` or ``collection`` in order of first occurrence."""
@@ -168,7 +168,7 @@ class Case:
 
     heading: str
     facts: tuple[tuple[str, str], ...]
-    """Pairs of name and value, which are also shown in the list of links."""
+    """Pairs of name and value, which are shown with the case and in the list of links."""
     text: str = ""
     href: str = ""
     """Address of a page with more details, relative to the report; empty for no link."""
@@ -205,7 +205,7 @@ class Report:
     """Summary in one or two sentences."""
     sections: tuple[Section, ...]
     facts: tuple[tuple[str, str], ...] = field(default=())
-    """Pairs of name and value in small print at the end, such as versions, fingerprints and run ids."""
+    """Pairs of name and value, such as versions, fingerprints and run ids; printed small at the end."""
 
     def has(self, kind: str) -> bool:
         """Return whether any section contains a block of a class, which is given by its name."""
@@ -329,15 +329,7 @@ Small points in pale colours would be invisible. Colour-blind readers must be ab
 
 
 def _interpolate_colour(position: float | None, colours: tuple[tuple[int, int, int], ...]) -> str:
-    """Interpolate between three RGB colours, which are at the positions 0, 0.5 and 1.
-
-    Args:
-        position: Position from 0 to 1; None for grey.
-        colours: The three colours.
-
-    Returns:
-        Colour as ``#rrggbb``.
-    """
+    """Return the colour at a position, from 0 to 1, between three RGB colours, as ``#rrggbb``; grey for None."""
     if position is None:
         return _GREY
     low_colour, middle_colour, high_colour = colours
@@ -355,10 +347,10 @@ def report_data(report: Report) -> dict[str, Any]:
 
 
 def report_from_data(data: Any) -> Report:
-    """Return the report from the data that :func:`report_data` returned.
+    """Restore a report from the data that :func:`report_data` returned.
 
     Raises:
-        InputError: The data are not those of a report.
+        InputError: The data do not describe a report.
     """
     try:
         return _report_adapter().validate_python(data)

@@ -1,7 +1,7 @@
-"""Marks of searched words in a text.
+"""Highlight searched words in a text.
 
-Words are compared as the full-text index of a collection compares them: English stems by Porter's second algorithm, no
-case, accents folded. The marks in a passage are therefore the words by which BM25 found the passage.
+Words are compared as in the full-text index of a collection: by English stems (Porter's second algorithm), ignoring
+case and accents. The highlighted words of a passage are therefore the words by which BM25 found it.
 """
 
 import re
@@ -19,25 +19,25 @@ may might more most much no nor not of on or our should so some such than that t
 this those to very was we were what when where which while who whose why will with would you your
 """
 STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
-"""Function words, which are never marked; the full-text index of a collection ignores most of them, too."""
+"""Function words, which are never highlighted; the full-text index of a collection ignores most of them, too."""
 
 MAX_JOINED_GAP = 1
-"""Maximum number of spaces or hyphens between two matching words for them to be marked as one piece."""
+"""Two matching words are highlighted as one piece if at most this number of spaces or hyphens is between them."""
 
 Piece = tuple[str, bool]
-"""Part of a text, and whether it is marked (highlighted)."""
+"""Part of a text, and whether it is highlighted."""
 
 
 def marked(text: str, words: Collection[str]) -> tuple[Piece, ...]:
-    """Split a text into marked and unmarked pieces; words that share a stem with a searched word are marked.
+    """Split a text into highlighted and other pieces; words that share a stem with a searched word are highlighted.
 
     Args:
-        text: Text to mark.
+        text: Text to split.
         words: Searched words or phrases; each word of a phrase is searched separately. Stop words are ignored. A
-            number marks only the same number: ``1.5`` marks neither ``15`` nor the ``1`` of ``1.2``.
+            number matches only the same number: ``1.5`` matches neither ``15`` nor the ``1`` of ``1.2``.
 
     Returns:
-        Non-empty pieces, alternately marked and unmarked, whose texts join to ``text``; () for an empty text.
+        Non-empty pieces, of which every second one is highlighted; their texts join to ``text``. () for an empty text.
 
     Examples:
         >>> marked("Aerosols cool.", ["aerosol"])
@@ -49,7 +49,10 @@ def marked(text: str, words: Collection[str]) -> tuple[Piece, ...]:
 
 
 def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Piece, ...]:
-    """Split a text into marked and unmarked pieces; ``spans`` are the (start, end) of marked parts and may overlap."""
+    """Split a text into highlighted and other pieces.
+
+    ``spans`` are the (start, end) of the highlighted parts and may overlap.
+    """
     merged_spans: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged_spans and start <= merged_spans[-1][1]:
@@ -60,10 +63,10 @@ def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Piece, ...]
 
 
 def letters(text: str) -> tuple[str, tuple[int, ...]]:
-    r"""Return the normalised letters and digits of a text, and the position of each in the text.
+    r"""Return the letters and digits of a text in normalised form, and the position of each in the text.
 
-    Letters are lower case, without accents and with ligatures expanded. Texts that differ only in hyphenation, spacing,
-    ligatures or symbols therefore have the same letters.
+    Letters are in lower case, without accents and with ligatures expanded. Texts that differ only in hyphenation,
+    spacing, ligatures or symbols therefore have the same letters.
 
     Examples:
         >>> letters("De-\nfi ne")[0]

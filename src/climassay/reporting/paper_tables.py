@@ -1,6 +1,6 @@
-"""Tables of a paper with our rows below the published ones, as ``climassay reproduce PAPER`` prints and saves them.
+"""Tables of a paper with our rows below the published rows, as printed by ``climassay reproduce PAPER``.
 
-The published figures of a paper are data: a TOML file of tables that :func:`load_paper_tables` reads::
+:func:`load_paper_tables` reads the published scores of a paper from a TOML file::
 
     paper = "PPairS"
     reference = "Maiya (2024), thesis"
@@ -14,18 +14,17 @@ The published figures of a paper are data: a TOML file of tables that :func:`loa
     [[table.row]]
     system = "Mistral-7B PPairS"
     group = "thesis"                              # optional: rows of a group stand together
-    n = 160                                       # optional: items behind the figures
-    scores = [0.69, 0.67, 0.64]                   # in the order of columns; "" for a figure that is not printed
+    n = 160                                       # optional: number of items
+    scores = [0.69, 0.67, 0.64]                   # in the order of columns; "" for a score that is not printed
 
-A recipe adds :class:`PaperRow` objects with its own scores and says what differs::
+The function that reproduces the table adds our scores and the differences in method::
 
     table = load_paper_tables(FILE)["4.4"]
     ours = PaperRow("smollm2 PPairS", {"Third": Estimate(0.41, Interval(0.3, 0.5), 120)})
     done = replace(table, ours=(ours,), differences=("Items are split by article: no pair is in both parts.",))
     return Reproduction((done,), (session_run.id,))
 
-Scores have the unit that the paper prints, for example per cent: a recipe that computes shares multiplies them
-(:func:`scaled`).
+Scores have the unit that the paper prints; :func:`scaled` converts proportions to per cent.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +42,7 @@ from climassay.settings import load_toml
 from climassay.statistics import Estimate, Interval, ResampledEstimate
 
 NOT_COMPARABLE = "\N{DAGGER}"
-"""Sign after one of our scores that cannot be compared with the published scores."""
+"""Sign that marks a score of ours as not comparable with the published scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +51,12 @@ class PaperRow:
 
     system: str
     scores: Mapping[str, float | Estimate | ResampledEstimate]
-    """Scores by column, in the paper's unit: numbers if published, estimates with interval and n if ours."""
+    """Scores by column, in the paper's unit: numbers in published rows, estimates with interval and n in ours."""
     group: str = ""
     """Name of the group of rows, for example a panel or a model; empty if the table has no groups."""
     n: int | None = None
-    """Number of items on which all scores of the row are based; None if it is unknown or the estimates contain it."""
+    """Number of items on which all scores of the row are based; None if it is unknown or if the scores are estimates,
+    which have an n each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class PaperTable:
     decimals: int | Mapping[str, int] = 2
     """Number of decimals with which scores are shown, for all columns or by column."""
     published_n: Mapping[str, int] = field(default_factory=dict)
-    """Number of items on which published scores are based, by column, if the paper states it."""
+    """Number of items on which the published scores of a column are based, by column; only if the paper states it."""
 
     @property
     def name(self) -> str:
@@ -143,7 +143,7 @@ class PaperTable:
         return f"{value} [{low}, {high}]"
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield every score as a record: table, origin, group, system, column, value, n, low and high."""
+        """Yield each score as a record: table, origin, group, system, column, value, n, low and high."""
         for origin, rows in (("published", self.published), ("ours", self.ours)):
             for row in rows:
                 for column in self.columns:
@@ -229,7 +229,7 @@ def choose_tables(tables: Mapping[str, PaperTable], numbers: Sequence[str]) -> d
     """Return the tables with these numbers, or all tables if no number is given.
 
     Raises:
-        InputError: A number is not that of a table.
+        InputError: There is no table with one of these numbers.
     """
     for number in numbers:
         if number not in tables:
@@ -243,7 +243,7 @@ class Reproduction(Result):
 
     paper_tables: tuple[PaperTable, ...]
     runs: tuple[str, ...]
-    """Ids of the recorded runs with our answers."""
+    """Ids of the runs in which our answers are recorded."""
     remarks: tuple[str, ...] = ()
     """Sentences about the reproduction as a whole, for example about skipped rows."""
     figures: tuple[DotPlot, ...] = ()

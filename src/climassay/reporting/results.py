@@ -1,4 +1,4 @@
-"""Results of jobs: tables, data, rows, a report, a view in notebooks, and files of all these."""
+"""Base class of results of jobs: tables, data, rows, a report, a view in notebooks, and files of all of these."""
 
 import csv
 import io
@@ -143,7 +143,7 @@ RESULT_SUFFIXES = (*ROW_SUFFIXES, ".json", ".md", ".html")
 class Result:
     """Base class of results.
 
-    Subclasses must override :meth:`tables`; by default, the other methods use these tables.
+    Subclasses must override :meth:`tables`. By default, the other methods return these tables in other formats.
     """
 
     __slots__ = ()
@@ -311,7 +311,7 @@ class Shown(Result):
         return self.noted
 
     def failure(self) -> ClimassayError | None:
-        """Return the error with which a command exits after it has printed the result."""
+        """Return the error with which the command exits; None for success."""
         return self.failed
 
     def title(self) -> str:
@@ -319,7 +319,7 @@ class Shown(Result):
         return self.headline or Result.title(self)
 
     def report(self) -> Report:
-        """Return the report; by default all tables."""
+        """Return the report; by default a report of all tables."""
         return Result.report(self) if self.reported is None else self.reported()
 
 
@@ -342,7 +342,7 @@ def listing(
 
 
 def as_json_data(value: Any) -> Any:
-    """Convert dataclasses and their fields to JSON-serialisable values."""
+    """Return a value as JSON-serialisable data; dataclasses become dictionaries."""
     return json.loads(json_text(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value))
 
 

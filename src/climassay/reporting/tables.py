@@ -93,9 +93,7 @@ class Table:
     def explained(self, best: str, top: str) -> str:
         """Return the note, preceded by an explanation of the marks that the table contains.
 
-        Args:
-            best: Format of ``best`` cells as a word, for example ``Bold``.
-            top: Format of ``top`` cells as a word, for example ``Underlined``.
+        ``best`` and ``top`` name the formats of these marks, for example ``Bold`` and ``Underlined``.
         """
         marks = frozenset().union(*self.marks.values())
         sentences = [f"{best}: best of its group."] * ("best" in marks) + [f"{top}: best of its column."] * (
@@ -410,7 +408,10 @@ def _column_widths(table: Table, wrap_headings: bool, max_width: int) -> list[in
 
 
 def _column_width(table: Table, index: int, wrap_headings: bool, wrap_cells: bool) -> int:
-    """Return the width in characters that a column needs; above the first column, the names of groups are shown."""
+    """Return the width in characters that a column needs.
+
+    The first column also has to fit the names of groups, which are shown above it.
+    """
     from rich.cells import cell_len
 
     column = table.columns[index]
@@ -460,7 +461,7 @@ def _row_blocks(table: Table) -> Iterator["Text"]:
 
 
 def _styled_rows(table: Table) -> Iterator[tuple[str, int, list["Text"]]]:
-    """Yield each row's group name (empty if it equals the previous row's), index and styled cells."""
+    """Yield each row's group name (empty if the previous row has the same), index and styled cells."""
     from rich.text import Text
 
     previous_group: tuple[str, ...] = ()

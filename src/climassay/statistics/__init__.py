@@ -25,7 +25,6 @@ from climassay.statistics.intervals import (
     holm,
     mcnemar,
     mcnemar_power,
-    mcnemar_sample_size,
     mean_estimate,
     mean_estimates,
     paired_difference,
@@ -41,7 +40,7 @@ __all__ = [
     "Correlation", "CoveragePoint", "Estimate", "Interval", "McNemar", "PairedComparison", "PairedDifference",
     "ReliabilityBin", "ResampledEstimate", "SelectiveCurve", "accuracy_sample_size", "bootstrap_interval",
     "cohen_kappa", "constant_baseline", "expected_calibration_error", "fleiss_kappa", "holm", "kendall",
-    "krippendorff_alpha", "mcnemar", "mcnemar_power", "mcnemar_sample_size", "mean_estimate", "mean_estimates",
+    "krippendorff_alpha", "mcnemar", "mcnemar_power", "mean_estimate", "mean_estimates",
     "paired_difference", "paired_differences", "paired_tests", "percentile_interval", "proportion",
     "reliability_curve", "selective_curve", "share_interval", "spearman", "wilson_interval",
 ]  # fmt: skip

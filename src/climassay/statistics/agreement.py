@@ -151,7 +151,6 @@ def krippendorff_alpha(
 
 
 def _alpha_distance(measurement: Measurement, values: Sequence[Hashable], totals: np.ndarray) -> np.ndarray:
-    """Return the squared distances between values, shape [values, values]."""
     size = len(values)
     if measurement == "nominal":
         return 1.0 - np.eye(size)
@@ -183,12 +182,9 @@ class Correlation:
 
 
 def spearman_of_resamples(first: FloatArray, second: FloatArray, indices: NDArray[np.int64]) -> FloatArray:
-    """Return Spearman's rho of each resample of two lists; ties get mean ranks.
+    """Return Spearman's rho of each resample of two lists, shape [n] each; ties get mean ranks.
 
-    Args:
-        first: First list, shape [n].
-        second: Second list, shape [n].
-        indices: Indices of the items in each resample, shape [resamples, n].
+    ``indices`` has the indices of the items in each resample, shape [resamples, n].
 
     Returns:
         Correlations, shape [resamples]; NaN for resamples in which a list is constant.
@@ -222,7 +218,6 @@ def kendall_of_resamples(first: FloatArray, second: FloatArray, indices: NDArray
 
 
 def _draw_counts(indices: NDArray[np.int64]) -> FloatArray:
-    """Return the number of draws of each item in each resample, shape [resamples, n]."""
     return np.array([np.bincount(row, minlength=indices.shape[1]) for row in indices], dtype=np.float64)
 
 

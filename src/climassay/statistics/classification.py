@@ -77,13 +77,16 @@ class SelectiveCurve:
     points: tuple[CoveragePoint, ...]
     """Points by decreasing confidence, one for each distinct confidence."""
     area: float
-    """Mean accuracy over all coverages, if equally confident answers are ordered at random."""
+    """Mean accuracy over all coverages; answers of equal confidence are taken in random order."""
     unordered: float
-    """Expected area if all answers are ordered at random, which is their accuracy."""
+    """Expected area if all answers are taken in random order; equals their accuracy."""
 
     @property
     def aurc(self) -> float:
-        """Area under the risk-coverage curve per unit of coverage; 0 is best, ``1 - unordered`` a random order."""
+        """Area under the risk-coverage curve, divided by the coverage: 0 is best.
+
+        In random order, the expected area is ``1 - unordered``.
+        """
         return 1.0 - self.area
 
 

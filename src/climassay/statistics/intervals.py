@@ -87,7 +87,7 @@ def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
 
 
 def percentile_interval(values: Sequence[float] | NDArray[np.float64], level: float = 0.95) -> Interval:
-    """Return the central interval that contains a fraction ``level`` of resampled values [resamples]."""
+    """Return the central interval that contains a fraction ``level`` of the resampled values, shape [resamples]."""
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
 
@@ -97,7 +97,7 @@ def share_interval(
 ) -> Interval:
     """Return the bootstrap interval of a proportion, or Wilson's interval if the bootstrap interval has zero width.
 
-    A proportion that is equal in all resamples, such as the accuracy of verdicts that are all correct, is still
+    If all resamples have the same proportion, for example because all verdicts are correct, the proportion is still
     uncertain.
 
     Args:
@@ -286,11 +286,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 _MAX_BATCH_DRAWS = 2000
 """Maximum number of resamples or sign flips in memory at the same time."""
 _LARGE_N = 10_000
-"""Maximum size of a small sample. For larger samples, batches are smaller and resamples are drawn item by item."""
+"""Maximum size of a small sample; for larger samples, batches are smaller, and each item is drawn separately."""
 _MAX_DISTINCT_VALUES = 256
-"""Maximum number of distinct values. Up to this number, subsets of many items are drawn as counts per value."""
+"""If there are at most this many distinct values, subsets of many items are drawn as counts per value."""
 _MAX_BATCH_PAIRS = 64
-"""Maximum number of pairs whose sign flips are in memory at the same time, 320 KB each."""
+"""Maximum number of pairs whose sign flips are in memory at the same time; a pair takes 320 KB."""
 
 
 def mean_estimates(
@@ -334,8 +334,8 @@ def paired_differences(
     """Return the mean of second minus first for each pair, with p-value and interval of a sign-flip test.
 
     The interval contains the differences that the test does not reject: 0 is outside the 95% interval if and only if
-    the p-value is below .05. Its ends are quantiles of the means of random subsets of the items ("typical values" of
-    the mean). If there are too few items for any rejection (at 95%: five), the interval is the range of the differences
+    the p-value is below .05. Its ends are quantiles of the means of random subsets of the items (Hartigan's "typical
+    values"). If there are too few items for any rejection (at 95%: five), the interval is the range of the differences
     extended to 0.
 
     Args:
@@ -384,14 +384,10 @@ def _sign_flip_test(
     exact: float | None,
     level: float,
 ) -> PairedDifference:
-    """Return the sign-flip test and the interval for one pair of systems.
+    """Return the sign-flip test and its interval for the items' differences, shape [n], of one pair of systems.
 
-    Args:
-        differences: Differences of the items, shape [n].
-        mean: Mean of the differences.
-        subset_means: Means of random subsets and of their complements, shape [2 * flips], NaN for empty ones.
-        exact: p-value over all possible flips, or None if it is unknown.
-        level: Confidence level.
+    ``subset_means`` are the means of random subsets and of their complements, shape [2 * flips], NaN for empty subsets.
+    ``exact`` is the p-value over all possible flips, or None if it is unknown.
     """
     flips = len(subset_means) // 2
     tolerance = 1e-12 * (1 + float(np.abs(differences).max()))
@@ -446,23 +442,15 @@ def _column_intervals(table: NDArray[np.float64], level: float, resamples: int, 
 
 
 def _batch_size(size: int) -> int:
-    """Return the number of resamples or sign flips per batch, for ``size`` items."""
     return _MAX_BATCH_DRAWS if size <= _LARGE_N else max(1, 2_000_000 // size)
 
 
 def _subset_means(
     table: NDArray[np.float64], flips: int, seed: int, weights: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return the means of random subsets of the rows and of the subsets' complements; NaN if empty.
+    """Return the means of random subsets of rows and of their complements, shape [2 * flips, columns]; NaN if empty.
 
-    Args:
-        table: Shape [items, columns].
-        flips: Number of random subsets.
-        seed: Seed of the random subsets.
-        weights: Shape [items, columns]; None for equal weights.
-
-    Returns:
-        Shape [2 * flips, columns].
+    ``table`` and ``weights`` have the shape [items, columns]; None gives all rows equal weights.
     """
     generator = np.random.default_rng(seed)
     size, columns = table.shape
@@ -550,24 +538,3 @@ def mcnemar_power(gain: float, loss: float, n: int, alpha: float = 0.05) -> floa
         n_discordant - k - 1, n_discordant, gain_fraction
     )
     return float(weight @ np.where(k >= 0, p_rejection, 0.0))
-
-
-def mcnemar_sample_size(gain: float, loss: float, power: float = 0.8, alpha: float = 0.05, limit: int = 100_000) -> int:
-    """Return a number of items at which :func:`mcnemar_power` reaches ``power``, by doubling and bisection.
-
-    The power of an exact test is not monotonic in n: a slightly smaller number of items may reach it too.
-
-    Raises:
-        InputError: ``gain`` equals ``loss``, or more than ``limit`` items are needed.
-    """
-    if gain == loss:
-        raise InputError("Systems that gain and lose equally often cannot be distinguished by any number of items.")
-    low, high = 0, 8
-    while mcnemar_power(gain, loss, high, alpha) < power:
-        low, high = high, 2 * high
-        if high > limit:
-            raise InputError(f"More than {limit} items would be needed.")
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if mcnemar_power(gain, loss, middle, alpha) >= power else (middle, high)
-    return high

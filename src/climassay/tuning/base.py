@@ -103,7 +103,7 @@ class TuningBase:
         return self._loaded
 
     def autocast(self) -> "torch.autocast":
-        """Return a context manager that multiplies matrices in bfloat16 if the model's dtype is bfloat16."""
+        """Return a context manager that computes matrix products in bfloat16 if the model's dtype is bfloat16."""
         import torch
 
         return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.dtype == "bfloat16")

@@ -65,7 +65,7 @@ class TuningConfig:
     seed: int = 0
     """Seed of the initial weights, data order and dropout."""
     patience: Annotated[int | None, Field(ge=1)] = None
-    """Number of evaluations without a lower validation loss after which training stops."""
+    """Stop training after this number of evaluations without a lower validation loss."""
     evaluations: Annotated[int, Field(ge=1)] = 2
     """Number of evaluations per epoch, at equal intervals; the last is at the end of the epoch."""
 
@@ -139,7 +139,6 @@ _PRESETS = (
     ),
 )
 PRESETS: Mapping[str, Preset] = MappingProxyType({preset.name: preset for preset in _PRESETS})
-"""Presets by name."""
 
 
 def find_preset(name: str) -> Preset:

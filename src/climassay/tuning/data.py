@@ -23,9 +23,9 @@ class ChatExample:
     """
 
     messages: tuple[Message, ...]
-    """Turns before the answer, as in an evaluation; they are formatted with the model's chat template."""
+    """Turns before the answer, as in an evaluation. The model's chat template formats them."""
     assistant_prefix: str
-    """Beginning of the assistant's turn, whose tokens do not count in the loss."""
+    """Beginning of the assistant's turn; its tokens do not count in the loss."""
     answer: str
     """Continuation of the assistant's turn, starting with a space if the prefix ends without one."""
 
@@ -38,11 +38,11 @@ class TextDocument:
     """Identifier of the document in its collection."""
     title: str
     paragraphs: tuple[str, ...]
-    """Paragraphs in reading order, without the text that adjacent passages have in common."""
+    """Paragraphs in reading order, without overlaps between adjacent passages."""
 
     @classmethod
     def from_passages(cls, id: str, title: str, passages: Sequence[str]) -> "TextDocument":
-        """Create a document from passages in reading order; text that adjacent passages have in common is kept once."""
+        """Create a document from passages in reading order; text that adjacent passages share is included once."""
         paragraphs = []
         previous_passage = ""
         for passage in passages:
@@ -135,7 +135,7 @@ def _digest(parts: Iterable[object]) -> str:
 
 ValidateOn = Literal["held-out", "source"]
 MIN_SHARED_FRACTION = 0.2
-"""Minimum fraction of shared paragraphs in the smaller of two documents for both to count as the same document."""
+"""Two documents count as the same if at least this fraction of the smaller one's text is in shared paragraphs."""
 _MIN_CHARACTERS = 80
 """Minimum length, in characters, of the paragraphs that are compared. Shorter paragraphs may be equal by chance."""
 
@@ -233,7 +233,6 @@ def check_disjoint(first: TextData, second: TextData, first_name: str, second_na
 
 
 def _long_paragraphs(document: TextDocument) -> frozenset[str]:
-    """Return the paragraphs that are long enough to be compared, in lower case with single spaces."""
     paragraphs = (" ".join(paragraph.lower().split()) for paragraph in document.paragraphs)
     return frozenset(paragraph for paragraph in paragraphs if len(paragraph) >= _MIN_CHARACTERS)
 

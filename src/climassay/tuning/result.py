@@ -31,7 +31,9 @@ _LOCK = ".lock"
 
 
 def replace_file(file: Path, write: Callable[[Path], object]) -> None:
-    """Write a file atomically and durably: ``write`` writes a temporary file, which is synced to disk and renamed.
+    """Write a file atomically and durably.
+
+    ``write`` writes to a temporary path. The temporary file is synced to disk and then renamed to ``file``.
 
     Raises:
         InputError: The file cannot be written.
@@ -121,7 +123,7 @@ class DataSummary:
 
     @classmethod
     def of(cls, data: TuningData) -> "DataSummary":
-        """Create the summary of data that are not tokenised yet."""
+        """Create the summary of data that have not been tokenised."""
         if isinstance(data, TextData):
             titles = tuple(document.title for document in data.documents)
             return cls(data.name, "documents", data.size, data.sha256, titles)
@@ -165,7 +167,7 @@ class TuningResult(Result):
     evaluations: tuple[ValidationLoss, ...]
     """Validation losses. The first is the loss of the model before training."""
     best_step: int
-    """Number of completed steps at the lowest validation loss, whose adapter was saved."""
+    """Number of completed steps when the validation loss was lowest; the adapter of that step was saved."""
     stopped_early: bool
     seconds: float
     """Seconds spent on training and evaluation; pauses between interruption and resumption do not count."""
@@ -235,7 +237,7 @@ class TuningResult(Result):
 
     @property
     def name(self) -> str:
-        """Name of the adapter, which is the name of its folder."""
+        """Name of the adapter's folder."""
         return self.folder.name
 
     @property

@@ -81,7 +81,7 @@ ProgressCallback = Callable[[TuningProgress], None]
 
 
 class Interruption:
-    """Flag that is set (``requested``) when Ctrl-C is pressed."""
+    """Flag; ``requested`` becomes True when Ctrl-C is pressed."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -89,7 +89,7 @@ class Interruption:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Yield a flag that is set by the first Ctrl-C, so that the current step can be finished.
+    """Yield a flag that the first Ctrl-C sets, so that the current step can be finished.
 
     A second Ctrl-C raises KeyboardInterrupt. Only the main thread receives signals; in other threads the flag is never
     set.
@@ -275,7 +275,7 @@ class _ScheduleCallback(TrainerCallback):  # type: ignore[misc]
         control.should_save = control.should_evaluate or is_due or self._run.interruption.requested
 
     def on_evaluate(self, _arguments: Any, state: Any, control: Any, **_options: Any) -> None:
-        """Stop the training if the validation loss has not fallen in the last ``patience`` evaluations."""
+        """Stop the training if the last ``patience`` evaluations have not lowered the validation loss."""
         control.should_training_stop |= self._run.is_out_of_patience(state.log_history)
 
     def on_log(self, _arguments: Any, state: Any, _control: Any, logs: dict[str, float], **_options: Any) -> None:
@@ -429,7 +429,7 @@ class TrainingRun:
         return state["global_step"] >= self.steps or self.is_out_of_patience(state["log_history"])
 
     def is_out_of_patience(self, history: list[dict[str, Any]]) -> bool:
-        """Return whether none of the last ``patience`` evaluations had a lower loss than all evaluations before."""
+        """Return whether none of the last ``patience`` evaluations had a lower loss than all earlier evaluations."""
         losses = [entry["eval_loss"] for entry in history if "eval_loss" in entry and entry["step"]]
         patience = self.config.patience
         return patience is not None and len(losses) > patience and min(losses[-patience:]) >= min(losses[:-patience])

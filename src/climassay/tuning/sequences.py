@@ -197,7 +197,6 @@ class SequenceLoss:
     """
 
     def __init__(self, base: TuningBase, model: Any, sequences: Sequence[TokenSequence]) -> None:
-        """Store the model and the sequences."""
         self._base = base
         self._model = model
         self._supports_logits_to_keep = "logits_to_keep" in inspect.signature(model.forward).parameters
@@ -226,15 +225,13 @@ class SequenceLoss:
         return _make_batch(sequences, min(sequence.start for sequence in sequences))[1]
 
     def learned(self, indices: Sequence[int]) -> int:
-        """Return the number of tokens that count in the loss of the sequences with the given indices."""
+        """Return the number of tokens of some sequences that count in the loss."""
         return sum(self.sequences[index].learned for index in indices)
 
     def mean(self, size: int, *, on_pass: Callable[[], None] | None = None) -> float:
         """Return the mean loss of all sequences without dropout, in nats per token.
 
-        Args:
-            size: Maximum number of sequences in one forward pass.
-            on_pass: Called before each forward pass.
+        A forward pass has at most ``size`` sequences; ``on_pass`` is called before each one.
         """
         all_indices, total = range(len(self.sequences)), 0.0
         is_training = self._model.training

@@ -106,7 +106,7 @@ def train(
 def training_fingerprint(
     base: TuningBase, train_data: TuningData, validation_data: TuningData, config: TuningConfig
 ) -> str:
-    """Return the SHA-256 of everything that determines the adapter: model, data and settings."""
+    """Return the SHA-256 of the model, the data and the settings, which determine the adapter."""
     settings = asdict(replace(config, dtype=base.dtype))
     del settings["gradient_checkpointing"]
     return compute_fingerprint(base.fingerprint, train_data.sha256, validation_data.sha256, settings)

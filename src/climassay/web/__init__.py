@@ -1,4 +1,7 @@
-"""The web application: experts annotate, anyone checks a claim, everyone sees results. See docs/web.md."""
+"""Web application: experts annotate drafts, users check claims and ask questions, visitors see results.
+
+See docs/web.md.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Who is signed in, which role a page needs, and protection of forms against other sites."""
+"""Identify the user of a request, check which role a page requires, and protect forms against other sites."""
 
 import hashlib
 import hmac
@@ -17,8 +17,8 @@ SESSION_COOKIE = "climassay_session"
 VISITOR_COOKIE = "climassay_visitor"
 """Name of the cookie to which CSRF tokens are bound in browsers without a session."""
 DEVICE_COOKIE = "climassay_device"
-"""Name of the cookie that marks a browser in which a user has signed in. Failed attempts from it are counted
-separately."""
+"""Name of the cookie that marks a browser in which a user has signed in. Failed attempts from such a browser are
+counted separately."""
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "x-csrf-token"
@@ -87,12 +87,12 @@ Reader = Annotated[User | None, Depends(_require_reader)]
 
 
 def may_read(user: User | None, app: AppState) -> bool:
-    """Return whether a user (None: nobody is signed in) may read results, checks and the library."""
+    """Return whether a user may read results, checks and the library; ``user`` is None if nobody is signed in."""
     return user is not None or app.settings.public != "nothing"
 
 
 def may_stop(job: Job, user: User | None) -> bool:
-    """Return whether a user may stop a job that has not ended: its owner and admins may."""
+    """Return whether a user may stop a job that has not ended: only its owner and admins may."""
     return user is not None and not job.ended and (job.by == user.name or user.may("stop others' work"))
 
 

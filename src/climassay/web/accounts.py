@@ -1,4 +1,4 @@
-"""Users and how they get in: passwords, sessions, one-time links, and tokens for programs."""
+"""Accounts of users: passwords, sessions, one-time links, and API tokens."""
 
 import hashlib
 import hmac
@@ -51,14 +51,14 @@ MIN_PASSWORD_LENGTH = 10
 MAX_PASSWORD_LENGTH = 1000
 USER_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,39}")
 MAX_ATTEMPTS = 5
-"""Maximum number of failed attempts for a name from one address per :data:`WINDOW_SECONDS`; more are refused."""
+"""Maximum number of failed attempts to sign in with a name from one address within :data:`WINDOW_SECONDS`."""
 MAX_ATTEMPTS_PER_ADDRESS = 30
 MAX_ATTEMPTS_PER_DEVICE = 10
-"""Maximum number of failed attempts from a browser in which the user has signed in before."""
+"""Maximum number of failed attempts to sign in from a browser in which the user has signed in before."""
 MAX_ATTEMPTS_WITHOUT_DELAY = 20
-"""Maximum number of failed attempts for a name from any address before further attempts are delayed."""
+"""Maximum number of failed attempts to sign in with a name, from all addresses, before further attempts are delayed."""
 MAX_DELAY = 8.0
-"""Maximum delay of an attempt in seconds. The delay starts at 1 and doubles with each failed attempt."""
+"""Maximum delay of an attempt to sign in, in seconds. The delay starts at 1 and doubles with each failed attempt."""
 WINDOW_SECONDS = 15 * 60.0
 LINK_HOURS: dict[Purpose, float] = {"enter": 24.0, "invitation": 7 * 24.0, "password": 24.0}
 
@@ -167,7 +167,7 @@ class ApiToken:
 
 
 class AccountStore:
-    """Store of a workspace's accounts, sessions, one-time links and API tokens.
+    """Accounts, sessions, one-time links and API tokens of a workspace.
 
     Args:
         database: Database that contains the accounts.
@@ -258,7 +258,7 @@ class AccountStore:
     # Passwords
 
     def set_password(self, name: str, password: str, keep_session: str | None = None) -> None:
-        """Set a user's password and end the user's sessions, except the one with the token ``keep_session``.
+        """Set a user's password and end the user's sessions, except the session with the token ``keep_session``.
 
         Raises:
             InputError: The password is too short, too long or too easy to guess, or there is no such user.
@@ -270,11 +270,9 @@ class AccountStore:
     def check_password(self, name: str, password: str, address: str, device: str = "") -> User | None:
         """Return the user with the given name and password, or None if either is wrong.
 
-        The time taken does not reveal which.
-
-        Strangers cannot lock a user out: only further attempts from the same address are refused, and those from other
-        addresses are delayed (:meth:`sign_in_delay`). A browser in which the user has signed in before has a limit of
-        its own.
+        The duration of the check does not reveal which of them is wrong. Strangers cannot lock a user out: only further
+        attempts from the same address are refused, and attempts from other addresses are delayed
+        (:meth:`sign_in_delay`). A browser in which the user has signed in before has a separate limit.
 
         Args:
             name: Submitted user name.
@@ -311,7 +309,7 @@ class AccountStore:
         return _user(row)
 
     def sign_in_delay(self, name: str, device: str = "") -> float:
-        """Return by how many seconds an attempt to sign in is delayed, which depends on failed attempts for the name.
+        """Return the delay of an attempt to sign in, in seconds, which depends on failed attempts for the name.
 
         Browsers with a valid device cookie are never delayed.
         """
@@ -328,7 +326,7 @@ class AccountStore:
     def make_device_cookie(self, name: str) -> str:
         """Return a cookie that marks a browser in which the user has signed in.
 
-        A new password invalidates the cookie.
+        A change of the password invalidates the cookie.
         """
         password_hash = self.database.scalar(sa.select(users.c.password).where(users.c.name == name))
         nonce = random_secrets.token_urlsafe(12)
@@ -349,12 +347,8 @@ class AccountStore:
     def _record_attempt(self, limits_by_hash: Mapping[bytes, int | None]) -> list[int]:
         """Record an attempt as failed before its password is checked, so that simultaneous attempts count as well.
 
-        Args:
-            limits_by_hash: Maximum number of failures (None for no maximum) by hash of the name, address or device for
-                which failures are counted.
-
-        Returns:
-            Ids of the recorded rows, which the caller deletes if the attempt succeeds.
+        ``limits_by_hash`` has the maximum number of failures, or None for no maximum, by the hash of a name, address or
+        device. The ids of the recorded rows are returned; the caller deletes these rows if the attempt succeeds.
 
         Raises:
             TooManyAttempts: A maximum is exceeded.
@@ -489,7 +483,7 @@ class AccountStore:
     # Keys
 
     def secret_key(self, name: str) -> bytes:
-        """Return the random key (32 bytes) with the given name. The key is created and stored on first use."""
+        """Return the random key (32 bytes) with the given name, which is created and stored on first use."""
         row = {"name": name, "value": random_secrets.token_bytes(32)}
         self.database.write(lambda connection: self.database.insert_new(connection, secrets, [row]))
         return bytes(self.database.scalar(sa.select(secrets.c.value).where(secrets.c.name == name)))
@@ -501,7 +495,7 @@ class AccountStore:
 
 
 def digest(secret: str) -> bytes:
-    """Return the SHA-256 hash of a token; unlike passwords, random tokens need no slow hash."""
+    """Return the SHA-256 hash of a token. Random tokens, unlike passwords, need no slow hash."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -556,5 +550,5 @@ def password_hasher() -> Any:
 
 @cache
 def _placeholder_hash() -> str:
-    """Return a hash to verify passwords of unknown users against, so that timing reveals no valid names."""
+    """Return a hash for verifying passwords of unknown users, so that timing does not reveal valid names."""
     return str(password_hasher().hash(random_secrets.token_urlsafe(16)))

@@ -27,7 +27,7 @@ MAX_CACHED_RESULTS = 256
 
 
 class ResultCache:
-    """Thread-safe cache of computed results by key; if full, it evicts the least recently used result."""
+    """Thread-safe cache of results by key. If it is full, it evicts the least recently used result."""
 
     def __init__(self, max_results: int = MAX_CACHED_RESULTS) -> None:
         self._max_results = max_results
@@ -95,8 +95,8 @@ class AppState(Session):
 
         Args:
             key: Key of the object.
-            create: Function that creates the object on first use, while other threads wait. It may itself request
-                shared objects with other keys.
+            create: Function that creates the object on first use, while other threads wait. It may request other
+                shared objects.
         """
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
@@ -106,7 +106,10 @@ class AppState(Session):
             return cast(T, self._shared[key])
 
     def encoder(self, name: str | None = None) -> Encoder:
-        """Return the encoder with the given name (None: bundled), loaded once per server; its vectors are cached."""
+        """Return the encoder with the given name, loaded once per server; None selects the bundled one.
+
+        Its vectors are cached.
+        """
         from climassay.models.encoders import BUNDLED_ENCODER, CachedEncoder, load_encoder
 
         encoder_name = name or BUNDLED_ENCODER
@@ -127,7 +130,7 @@ class AppState(Session):
         return self.shared(key, lambda: load_model(model, model_options, folder=self.workspace.root))
 
     def collections(self, names: str | Sequence[str]) -> "CollectionGroup":
-        """Open collections by name, in their current state; they are not cached, as opening takes milliseconds.
+        """Open collections by name. They are not cached, since opening them takes only milliseconds.
 
         Raises:
             InputError: A collection does not exist.

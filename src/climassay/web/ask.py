@@ -1,7 +1,7 @@
-"""Questions in the browser: asked in a form, answered by a job, shown sentence by sentence with their passages.
+"""Questions in the browser: submitted in a form, answered by a job, and shown with the passages that sentences cite.
 
-The job is the only record: its payload holds the question and its result the answer. A server that was killed answers
-when it starts again, and the address of an answer stays valid.
+Question and answer are stored only in the job, as its payload and result. If the server is killed, it answers open
+questions when it starts again, and addresses of answers stay valid.
 """
 
 from dataclasses import asdict, replace
@@ -43,7 +43,7 @@ MAX_EARLIER_QUESTIONS = 10
 N_PASSAGES = 4
 """Number of passages in the prompt for an answer."""
 PREVIEW_EVENT = "written"
-"""Kind of events with an unfinished answer. The first event has all keys of the result, the following events only
+"""Kind of events with an unfinished answer. The first event has all keys of the result; later events have only
 ``sentences``."""
 
 router = APIRouter(include_in_schema=False)
@@ -83,7 +83,7 @@ def submit_question(request: Request, app: App, user: Asker, form: Annotated[Que
 def submit_question_job(app: AppState, user: User, form: QuestionForm) -> str:
     """Submit a job that answers a question, and return its id.
 
-    If the user has an unfinished job for the same question, reuse it.
+    If the user has an unfinished job for the same question, its id is returned.
 
     Raises:
         InputError: The question is empty or too long, a collection does not exist, or there are no passages.
@@ -180,7 +180,7 @@ def answer_question(app: AppState, payload: dict[str, Any], report: JobReport) -
 
 
 def _find_collection(app: AppState, names: list[str], passage: str) -> str:
-    """Return the name of the first collection that contains a passage; empty if none contains it any longer."""
+    """Return the name of the first collection that contains a passage; empty if the passage was removed."""
     for name in names:
         try:
             find_passage(collection_cache(app), name, passage)
@@ -257,7 +257,6 @@ def _question_page(
 
 
 def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
-    """Return the template values of an answer from the result of its job."""
     answer = result["answer"]
     sentences = [AnswerSentence(**sentence) for sentence in answer["sentences"]]
     links = CitationLinks(collection_cache(app))

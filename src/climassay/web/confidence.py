@@ -1,4 +1,4 @@
-"""The tab "Confidence language" of "Check a text": terms of a draft, and the level of a statement."""
+"""Tab "Confidence language" of "Check a text": terms of certainty in a draft, and the likely level of a statement."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -107,7 +107,7 @@ def _page(request: Request, app: AppState, *, fields: Mapping[str, str] | None =
 
 
 def _load_tagger(app: AppState) -> OpenedTagger | str:
-    """Return the server's tagger, or the error message if it cannot be loaded; loaded on first use."""
+    """Return the server's tagger, loading it on first use, or the error message if it cannot be loaded."""
 
     def load() -> OpenedTagger | str:
         try:

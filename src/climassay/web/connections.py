@@ -1,6 +1,6 @@
-"""Limits on TCP connections, which apply before a request is complete, and on repeated log messages.
+"""Limits on TCP connections, including those without a complete request, and on repeated log messages.
 
-A connection without a complete request costs only its socket: nothing is read from the database or logged for it.
+A connection without a complete request occupies only a socket: it causes no database access and no log entry.
 """
 
 import asyncio
@@ -27,15 +27,17 @@ class ConnectionLimits:
     """Limits on the connections of a server."""
 
     max_connections: int = 2000
-    """Maximum number of connections. At the limit, a new connection replaces the longest-waiting one or is refused."""
+    """Maximum number of connections. At the limit, a new connection either replaces the connection that has waited
+    longest or is refused."""
     max_per_peer: int = 200
     """Maximum number of connections from one IP address; trusted proxies are exempt."""
     max_waiting: int = 500
-    """Maximum number of connections without a complete request; beyond it, the longest-waiting one is closed."""
+    """Maximum number of connections without a complete request. At the limit, the one that has waited longest is
+    closed."""
     header_seconds: float = 10.0
     """Time within which a client must send complete request headers, in seconds."""
     stalled_seconds: float = 60.0
-    """Seconds after which a connection is closed if its client does not read the response."""
+    """A connection is closed if its client has not read the response for this number of seconds."""
 
     @classmethod
     def for_open_files(cls, n_files: int) -> "ConnectionLimits":
@@ -65,7 +67,10 @@ class ConnectionPool:
         return len(self._peers)
 
     def admit(self, connection: "LimitedProtocol") -> bool:
-        """Register a connection, dropping the longest-waiting one if the pool is full; return False if refused."""
+        """Register a connection and return whether it was accepted.
+
+        If the pool is full, the connection that has waited longest is dropped.
+        """
         peer = connection.client[0] if connection.client else "unknown"
         if self._counts[peer] >= self.limits.max_per_peer and peer not in self._proxies:
             return False
@@ -133,7 +138,7 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Process received data; the header timer runs from a request's first byte until its headers are complete."""
+        """Process received data. The header timer runs from a request's first byte until its headers are complete."""
         super().data_received(data)
         if self.transport.is_closing():
             return
@@ -179,7 +184,7 @@ def make_protocol_class(limits: ConnectionLimits, proxies: Networks) -> type[Lim
 
 
 def raise_open_file_limit() -> int:
-    """Raise this process's limit of open files to :data:`MAX_OPEN_FILES` if allowed, and return the resulting limit."""
+    """Raise this process's limit of open files to :data:`MAX_OPEN_FILES` if allowed; return the resulting limit."""
     try:
         import resource
     except ImportError:  # Windows has no such limit.
@@ -209,7 +214,7 @@ class RepeatedMessageFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether to log a message.
 
-        Before similar messages are suppressed, append a remark to the last one logged.
+        Append a remark to the last message that is logged before similar ones are suppressed.
         """
         if self._clock() - self._window_start >= LOG_WINDOW_SECONDS:
             self._window_start = self._clock()

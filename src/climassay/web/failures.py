@@ -27,10 +27,10 @@ class Missing(Failure):
 
 @contextmanager
 def missing_if_invalid() -> Iterator[None]:
-    """Convert an InputError raised in the context to Missing.
+    """Convert an InputError of the ``with`` block to Missing.
 
     Raises:
-        Missing: The body of the context raised InputError.
+        Missing: The block raised InputError.
     """
     try:
         yield

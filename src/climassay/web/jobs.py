@@ -1,14 +1,14 @@
-"""Long-running work: stored in the database, done in order, and resumed after the server was killed.
+"""Queue of long-running jobs, which is stored in the database and resumed after the server was killed.
 
-Each kind of work has a lane with threads of its own: a question does not wait for checks, and a check whose model hangs
-does not stop the others. The threads share each loaded model, which answers one request at a time. Collections are
-changed in one thread, so that two uploads never write one collection at once. In each lane people take turns.
+Each kind of job belongs to a lane with its own threads: questions do not wait for checks, and a check whose model hangs
+does not stop other checks. The threads share each loaded model, which answers one request at a time. Collections are
+changed in one thread, so that two uploads never write to a collection at the same time. In each lane, users take turns.
 
 A job that was running when its server was killed is queued again, so its work must be resumable. A running job belongs
 to one server as long as that server updates ``seen_at``; a server that has lost a job no longer changes it.
 
-Clients follow a job by server-sent events. A job that reports something wakes one task, which reads the database once
-for all followers of that job; changes by other processes are read every few seconds by one query for all jobs.
+Browsers follow a job by server-sent events. When a job reports progress, one task reads the database once for all
+followers of the job. Changes by other processes are read every few seconds by one query for all jobs.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ MIN_REPORT_INTERVAL = 0.2
 HEARTBEAT_SECONDS = 5.0
 """Time between two updates of the ``seen_at`` of a server's running jobs, in seconds."""
 LEASE_SECONDS = 30.0
-"""Seconds without an update of ``seen_at`` after which a running job is queued again."""
+"""A running job is queued again if its ``seen_at`` was not updated for this number of seconds."""
 CLOSE_SECONDS = 5.0
 """Maximum time, in seconds, that a server waits for running jobs when it shuts down."""
 POLL_INTERVAL = 5.0
@@ -88,9 +88,9 @@ job_events = sa.Table(
     comment="What a job told while it ran, numbered from 1.",
 )
 COLLECT_SECONDS = 0.25
-"""Time for which changes of jobs are collected before they are sent to subscribers, in seconds."""
+"""Time, in seconds, for which changes of jobs are collected before subscribers are notified."""
 KEEP_ALIVE_BEATS = 3
-"""Number of polls of the database after which a comment is sent to a silent connection to keep it open: 15 seconds."""
+"""A silent connection gets a comment after this number of polls of the database (15 seconds), to keep it open."""
 MAX_KEPT_EVENTS = 200
 """Maximum number of recent events held in memory for a job with subscribers."""
 
@@ -202,10 +202,7 @@ class JobReport:
     def progress(self, done: int, total: int = 0, message: str = "") -> None:
         """Store the job's progress; calls within :data:`MIN_REPORT_INTERVAL` of the last report are ignored.
 
-        Args:
-            done: Number of finished steps.
-            total: Total number of steps; 0 if unknown.
-            message: Current activity.
+        ``message`` describes the current activity; ``total`` is 0 if unknown.
 
         Raises:
             Stopped: The work has to end.
@@ -235,7 +232,8 @@ class JobReport:
 
 
 JobWork = Callable[[Any, dict[str, Any], JobReport], dict[str, Any] | None]
-"""Function that does the work of a job: takes the server's state, the job's payload and report; returns the result."""
+"""Function that runs a job. Its arguments are the server's state, the job's payload and its report; it returns the
+result."""
 
 
 class Jobs:
@@ -259,11 +257,11 @@ class Jobs:
         self._works[kind] = (lane, work)
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """Register a function to call with a job's id whenever the job changes. The call may come from any thread."""
+        """Register a function to be called with a job's id, from any thread, whenever the job changes."""
         self._listeners.append(listener)
 
     def start(self, context: Any) -> None:
-        """Start the threads that work on jobs; ``context`` is the first argument of every :data:`JobWork`."""
+        """Start the threads that run jobs; ``context`` is the first argument of every :data:`JobWork`."""
         threads = [
             threading.Thread(target=self._work_lane, args=(context, lane), name=f"jobs-{lane}", daemon=True)
             for lane, workers in WORKERS.items()
@@ -284,8 +282,8 @@ class Jobs:
     def _run_heartbeat(self) -> None:
         """Until the server shuts down, update the ``seen_at`` of its jobs and queue abandoned jobs again.
 
-        Abandoned jobs are those of servers that no longer update ``seen_at``, and jobs of this server whose thread lost
-        the connection to the database.
+        A job is abandoned if its server no longer updates ``seen_at``, or if its thread in this server lost the
+        connection to the database.
         """
         while not self._stopping.is_set():
             try:
@@ -299,7 +297,7 @@ class Jobs:
             self._stopping.wait(HEARTBEAT_SECONDS)
 
     def close(self) -> None:
-        """Tell running jobs to end and wait for them; jobs that are not done continue when the server starts again."""
+        """Tell running jobs to end and wait for them; unfinished jobs continue when the server starts again."""
         self._stopping.set()
         self.announce("")
         deadline = time.monotonic() + CLOSE_SECONDS
@@ -312,7 +310,7 @@ class Jobs:
         return self._stopping.is_set()
 
     def submit(self, kind: str, title: str, payload: dict[str, Any], by: str | None = None) -> str:
-        """Queue a job and return its id; ``by`` is the name of the user who requests it."""
+        """Queue a job and return its id; ``by`` is the name of the user who requested it."""
         lane, _ = self._works[kind]
         job = "j" + os.urandom(6).hex()
         row = {"id": job, "kind": kind, "lane": lane, "title": title, "by": by, "made_at": time.time()}
@@ -443,7 +441,7 @@ class Jobs:
         return sorted(queued_jobs, key=lambda job: keys[job.id])
 
     def turn(self, job: Job) -> Turn | None:
-        """Return the position of a job in its lane and an estimate of when it starts; None if it is not queued."""
+        """Return the position of a job in its lane, with an estimate of its start; None if the job is not queued."""
         if job.state != "queued":
             return None
         lane, _ = self._works[job.kind]

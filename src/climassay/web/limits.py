@@ -1,8 +1,8 @@
-"""Limits on how much of a server a visitor without an account may use at the same time.
+"""Limits on the concurrent requests of visitors without an account.
 
 A visitor is identified by the IP address, or for IPv6 by the /64 network, because everybody has many IPv6 addresses.
-Signed-in users are not limited. Programs on this machine have no limits per visitor: behind a proxy that does not
-forward addresses, every visitor would be one of them.
+Signed-in users are not limited. Requests from this machine have no limits per visitor, since all visitors behind a
+proxy that does not forward addresses seem to be on this machine.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class VisitorLimits:
         return counted_lines()
 
     def is_full(self, address: str) -> bool:
-        """Return whether another request from a visitor's address would be refused."""
+        """Return whether another request from the address of a visitor would be refused."""
         n_requests = 0 if is_local(address) else self._requests[address]
         return n_requests >= MAX_REQUESTS_PER_VISITOR or self._requests.total() >= MAX_REQUESTS
 

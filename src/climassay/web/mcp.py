@@ -1,7 +1,7 @@
 """Tools for assistants over the Model Context Protocol: search, cited answers, checks, and levels of confidence.
 
-No tool changes documents, collections, labels or published checks. What models are asked and what they answer is kept
-in the records, as for every command.
+No tool changes documents, collections, labels or published checks. Requests to models and their answers are recorded,
+as for every command.
 """
 
 import threading
@@ -125,7 +125,7 @@ class Verdict(BaseModel):
 
 
 class SentenceEvidence(BaseModel):
-    """Words of a passage beside a sentence of a text."""
+    """Words of a passage, shown beside a sentence of a text."""
 
     relation: str = Field(description="contradicts, supports or nearest.")
     quotation: str

@@ -1,4 +1,4 @@
-"""Middleware of every request and response: headers, compression, path prefix, size of bodies, slots of visitors."""
+"""Middleware for all requests and responses: headers, compression, path prefix, limits on bodies, slots of visitors."""
 
 import asyncio
 import contextlib
@@ -22,8 +22,7 @@ UPLOAD_PATH_PATTERN = re.compile(
 )
 """Pattern of the paths to which signed-in users may send large bodies."""
 GRACE_SECONDS = 20.0
-"""Base time allowed for a request body to arrive, in seconds. One second per :data:`MIN_BYTES_PER_SECOND` bytes is
-added."""
+"""Time allowed for a request body to arrive, in seconds. One second per :data:`MIN_BYTES_PER_SECOND` bytes is added."""
 MIN_BYTES_PER_SECOND = 1000
 """Minimum average rate, in bytes per second, at which a request body must arrive after :data:`GRACE_SECONDS`."""
 SECURITY_HEADERS = {
@@ -66,7 +65,7 @@ class SecurityHeaders:
 
 
 class Compression(GZipMiddleware):
-    """Starlette's compression middleware, which here also makes the ETags of compressed responses weak."""
+    """Starlette's compression middleware; it also marks the ETags of compressed responses as weak."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request and compress its response if the client accepts that."""
@@ -134,7 +133,7 @@ class _BodyTooSlow(Exception):
 class BodyLimit:
     """Middleware that refuses request bodies that are too large or arrive too slowly.
 
-    Bodies of ordinary forms are read completely before the request is passed on, so that a slow client does not occupy
+    Bodies other than uploads are read completely before the request is passed on, so that a slow client does not occupy
     one of the slots of :class:`VisitorSlots`.
     """
 
@@ -203,11 +202,9 @@ class BodyLimit:
 
 
 async def buffer_body(receive_body: Receive, receive: Receive) -> Receive:
-    """Read the whole request body and return a receive callable that replays it.
+    """Read the whole request body, and return a receive callable that replays it.
 
-    Args:
-        receive_body: Callable that receives the messages of the body.
-        receive: Callable that receives later messages.
+    ``receive_body`` receives the messages of the body, ``receive`` later messages.
     """
     parts, more_body = [], True
     while more_body:

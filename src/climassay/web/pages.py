@@ -1,4 +1,4 @@
-"""Rendering of pages from templates, downloads, redirects, cookies, and lists that are split into pages."""
+"""Render pages from templates, and provide downloads, redirects, cookies, and lists that are split into pages."""
 
 import hashlib
 import json
@@ -96,10 +96,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 def clean_text(text: str, max_length: int, name: str) -> str:
     """Return a submitted text with LF line ends and with spaces in place of control characters.
 
-    Args:
-        text: Submitted text.
-        max_length: Maximum number of characters.
-        name: Name of the text in the error message.
+    ``name`` names the text in the error message.
 
     Raises:
         TooLarge: The text is longer than ``max_length``.
@@ -153,7 +150,7 @@ def set_private_cookie(response: Response, app: AppState, name: str, value: str)
 
 @cache
 def asset_address(name: str) -> str:
-    """Return the address of a file below ``static``, which contains a hash of the file's content."""
+    """Return the address of a file below ``static``; the address contains a hash of the file's content."""
     content = files("climassay.web").joinpath("static", *name.split("/")).read_bytes()
     return f"/static/{name}?v={hashlib.sha256(content).hexdigest()[:12]}"
 
@@ -227,13 +224,7 @@ class Part(Generic[T]):
 
 
 def clamp_page(number: int, n_entries: int, size: int) -> int:
-    """Limit a page number to the existing pages of a list.
-
-    Args:
-        number: Requested page number.
-        n_entries: Number of entries of the complete list.
-        size: Number of entries per page.
-    """
+    """Return the page number nearest to ``number`` that exists in a list with ``size`` entries per page."""
     return max(1, min(number, -(-n_entries // size)))
 
 

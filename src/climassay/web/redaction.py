@@ -1,8 +1,8 @@
 """Redaction of private paths and addresses from responses to visitors without an account.
 
-Paths of this machine, addresses of model servers and of the database reach pages in many ways: configurations of runs,
-errors of models and readers, names of files. They are redacted from the response, whichever page made it. The stored
-data stays as it is, and signed-in users see all of it.
+Paths of this machine, and addresses of model servers and of the database, can occur in configurations of runs, error
+messages and file names. They are redacted from all responses. Stored data are unchanged, and signed-in users see them
+in full.
 """
 
 import os

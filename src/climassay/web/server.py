@@ -86,7 +86,10 @@ def sign_out(request: Request, app: App) -> Response:
 
 @router.get("/enter/{token}")
 def show_link(request: Request, app: App, token: str) -> Response:
-    """Show the purpose of a one-time link. Only the button on the page uses it up, so previews of the link do not."""
+    """Show the purpose of a one-time link.
+
+    The link is used up only by the button on the page, not by a preview of the page.
+    """
     return page(request, "auth/enter.html.j2", link=_require_link(app, token), token=token, error="")
 
 
@@ -233,10 +236,10 @@ def _users_page(request: Request, app: AppState, **values: Any) -> Response:
 
 
 def find_visible_job(app: AppState, user: User | None, job_id: str) -> Job:
-    """Return a job if the user (None: nobody is signed in) may see it.
+    """Return a job if the user may see it; ``user`` is None if nobody is signed in.
 
-    All users see their own jobs, checks that they may read, and questions; adjudicators see all jobs. Visitors without
-    an account see questions only, because checks are not published while their jobs run.
+    All users see their own jobs, the jobs of checks that they may read, and the jobs of questions; adjudicators see all
+    jobs. Visitors without an account see only jobs of questions, because checks are not published while their jobs run.
 
     Raises:
         Missing: There is no such job, or the user may not read its check.

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from climassay.confidence.statement import Statement, write_statements
+from climassay.confidence.statement import Statement
 from climassay.confidence.tagging import LEVELS, LabelledItem, TaggingItem
+from planted_statements import write_statements
 from topic_encoder import TopicEncoder
 
 SIGNS = ("might perhaps", "suggests", "shows", "unequivocally")

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from climassay.confidence.extraction import extract
-from climassay.confidence.statement import write_statements
 from climassay.confidence.tagging import read_climatex, read_labelled
 from climassay.confidence.tagging.labelled import ReportSection, SectionIndex
 from climassay.corpus import Block, Document
 from climassay.errors import InputError
+from planted_statements import write_statements
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 HEADER = "statement_idx\treport\tpage_num\tsent_num\tstatement\tconfidence\tscore\tsplit\n"

@@ -1,6 +1,6 @@
-"""Plain words of a sentence: without marks of certainty, references, section marks and footnote numbers.
+"""Convert sentences to plain words: without marks of certainty, references, section marks and footnote numbers.
 
-Acronyms are expanded by the report's own definitions, else by a list of the field.
+Acronyms are expanded by the report's own definitions or, if it has none, by a list of common acronyms.
 """
 
 import re
@@ -92,7 +92,7 @@ def clutter_spans(text: str) -> tuple[Span, ...]:
 
 
 def bracketed_spans(text: str) -> tuple[Span, ...]:
-    """Return the spans of brackets that contain only references and section numbers; no sentence ends inside them."""
+    """Return the spans of brackets that contain only references and section numbers; no sentence ends in them."""
     links = [match.span() for match in _LINKS.finditer(text)]
     return merge_spans([*links, *(span for span in _reference_spans(text) if text[span[0]] in "([{")])
 
@@ -118,7 +118,6 @@ def is_reference(words: str) -> bool:
 
 
 def _reference_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of brackets that contain only references, and of the references in other brackets."""
     for match in _BRACES.finditer(text):
         yield match.span()
     for match in _BRACKETS.finditer(text):
@@ -164,7 +163,7 @@ def merge_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
 
 
 _PLACEHOLDER = "\ue000"
-"""Placeholder that stands for a calibrated term in running text while the words around it are corrected."""
+"""Placeholder for a calibrated term in running text, while the words around the term are corrected."""
 _ADVERBS = (
     r"(?:\s*\b(?:still|also|now|only|generally|currently|overall|relatively|thus|therefore|at\s+least|an?|the|both)\b)"
     r"{0,8}"
@@ -213,8 +212,8 @@ _MAX_ROUNDS = 12
 def clean_sentence(text: str) -> str:
     """Return a sentence or clause in plain words, with a capital first letter and a final full stop.
 
-    Levels of confidence are removed with the words that only introduce them ("there is high confidence that"), and so
-    are references, section numbers and footnote numbers. Cleaning is idempotent.
+    Levels of confidence, and words that only introduce them ("there is high confidence that"), are removed. So are
+    references, section numbers and footnote numbers. Cleaning is idempotent.
 
     Returns:
         One line; empty if no word is left.
@@ -255,10 +254,7 @@ def remove_marks(text: str) -> str:
 
 
 def tidy_sentence(text: str) -> str:
-    """Put a text on one line.
-
-    Correct its spaces and punctuation, and add a capital first letter and a final full stop.
-    """
+    """Put a text on one line, correct spaces and punctuation, and add an initial capital and a final full stop."""
     text = _EMPTY_BRACKETS.sub(" ", _EDGE_OF_BRACKETS.sub("", text))
     text = _SPACE_AFTER.sub("", _SPACE_BEFORE.sub("", " ".join(text.split())))
     text = _DOUBLED_PUNCTUATION.sub(lambda match: match[1] or ("." if match.group().startswith(".") else ""), text)
@@ -288,7 +284,8 @@ KNOWN_ACRONYMS = dict(
 """Acronyms of climate science and of the IPCC, for reports that do not define them.
 
 Acronyms that are also words or region codes of AR6 (SAM, CAN, MED), or that have two meanings in the reports (AR:
-autoregressive, assessment report; MAR: a model, managed aquifer recharge), are left to the report's own definitions.
+autoregressive, assessment report; MAR: a model, managed aquifer recharge), are only expanded if the report defines
+them.
 """
 
 
@@ -301,17 +298,17 @@ _PLURALS = (
     ("gases", "gas"), ("biases", "bias"), ("analyses", "analysis"), ("indices", "index"), ("sses", "ss"),
     ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("ies", "y"), ("s", ""),
 )  # fmt: skip
-"""Plural endings with their singular endings; the first that matches is used."""
+"""Plural endings with the corresponding singular endings; the first that matches is used."""
 _DEFINITION_BOUNDARY = re.compile(r"[()\[\]{};:]|\.\s|,(?=\s+(?:and|but|which|that|where|while)\b)")
 
 
 def find_definitions(texts: Iterable[str]) -> dict[str, str]:
     """Return the acronyms that texts define, with their meanings in the singular.
 
-    A definition has the form ``effective radiative forcing (ERF)``. The letters of the acronym are matched from right
-    to left with those of the words before the brackets; the first letter must begin a word (Schwartz and Hearst 2003,
-    "A simple algorithm for identifying abbreviation definitions in biomedical text"). If there are several definitions,
-    the most frequent one is used.
+    A definition has the form ``effective radiative forcing (ERF)``. The letters of the acronym are matched with the
+    letters of the words before the brackets, from right to left; the first letter must begin a word (Schwartz and
+    Hearst 2003, "A simple algorithm for identifying abbreviation definitions in biomedical text"). If there are several
+    definitions, the most frequent one is used.
     """
     counts: dict[str, Counter[str]] = {}
     for text in texts:
@@ -355,7 +352,7 @@ def _find_definition_words(acronym: str, preceding_text: str) -> str | None:
 
 
 def _uncapitalise(words: str) -> str:
-    """Return the words with a lower-case first word if it is capitalised only as the start of a sentence."""
+    """Return the words, with the first in lower case if it is capitalised only as the start of a sentence."""
     first_word, *other_words = words.split(" ", 1)
     is_sentence_start = (
         first_word[:1].isupper() and first_word[1:].islower() and other_words and other_words[0].islower()
@@ -401,7 +398,7 @@ class AcronymList:
         )
 
     def expand(self, text: str, mode: Acronyms) -> str:
-        """Replace the acronyms in a text by their meanings: every time, only the first time, or never.
+        """Replace the acronyms in a text by their meanings; ``mode`` selects every occurrence, only the first, or none.
 
         If the text itself defines an acronym, as in ``effective radiative forcing (ERF)``, the brackets are removed
         (``every``) or the text remains unchanged (``first``).

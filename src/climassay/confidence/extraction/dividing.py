@@ -1,12 +1,12 @@
-"""Division of sentences with several confidence levels into the part that each level qualifies, by a language model.
+"""Divide sentences with several confidence levels into the part that each level qualifies, with a language model.
 
-A model's part is used only if it consists of words of the sentence in their order, so that no word and no figure can
-come from the model. Otherwise the complete sentence remains the text of all its levels, and is counted.
+A part is used only if it consists of words of the sentence in their order, so that the model cannot add words or
+numbers. Otherwise the sentence is counted as undivided, and each of its levels keeps the complete sentence as text.
 """
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling, object_schema
@@ -22,17 +22,14 @@ _AROUND_WORD = "()[]{},;:.!?*_\"'“”‘’"
 
 
 class SentenceDivider:
-    """Divides sentences with several confidence levels into the parts that each level qualifies, with a language model.
+    """Language model that divides sentences with several confidence levels into the parts that each level qualifies.
 
     Args:
         model: Model that answers under a JSON schema; use a recorded one to store its answers.
         prompt: Template with ``sentence`` and ``levels``; the built-in ``divide`` by default.
-        on_progress: Callback that is called with 1 for each sentence answered.
     """
 
-    def __init__(
-        self, model: Generator, prompt: Prompt | None = None, on_progress: Callable[[int], None] | None = None
-    ) -> None:
+    def __init__(self, model: Generator, prompt: Prompt | None = None) -> None:
         self.name = model.name
         self.sentences = 0
         """Number of requests."""
@@ -44,7 +41,6 @@ class SentenceDivider:
         """Error message of the latest unreadable answer."""
         self._model = model
         self._prompt = prompt or load_prompt("divide")
-        self._on_progress = on_progress
 
     @property
     def summary(self) -> str:
@@ -82,9 +78,7 @@ class SentenceDivider:
                     assistant_prefix=rendered_prompt.assistant_prefix,
                 )
             )
-        report = self._on_progress
-        on_result = None if report is None else (lambda _index, _answer: report(1))
-        answers = self._model.generate(requests, on_result=on_result) if requests else []
+        answers = self._model.generate(requests) if requests else []
         self.sentences += len(requests)
         return [
             self._valid_parts(answer, sentence, len(levels))
@@ -107,7 +101,7 @@ class SentenceDivider:
 def are_words_of(part: str, sentence: str) -> bool:
     """Return whether a part consists of words of a sentence in their order, without omitting a negation.
 
-    Case and punctuation around words are ignored; numbers and signs must be equal.
+    Case and punctuation around words are ignored; numbers and signs are not.
 
     Example:
         >>> are_words_of("Seas fall in the north", "Seas rise (high confidence), but fall in the north.")

@@ -1,6 +1,6 @@
-"""Extraction of the statements of reports, each with its level of confidence and its context.
+"""Extract the statements of reports, each with its level of confidence and its context.
 
-First a document is identified: its language, its report, or the collection that holds its passages.
+Documents are read from files or rebuilt from a collection. Their language and report are identified first.
 """
 
 import re
@@ -35,7 +35,7 @@ READ_LANGUAGES = ("English", "French", "Spanish")
 _MAX_CHARACTERS = 200_000
 _MIN_WORDS = _MIN_FUNCTION_WORDS = 20
 _LANGUAGE_OF_LEVEL = {"confiance": "fr", "confianza": "es"}
-"""Languages by their word for confidence, for texts that are too short to be identified by common words."""
+"""Language code by the language's word for confidence, for texts too short to be identified by common words."""
 
 
 def detect_language(texts: Iterable[str]) -> str | None:
@@ -110,10 +110,8 @@ _FIRST_BLOCKS = 8
 def identify_report(document: Document, report: str | None = None, cycle: str | None = None) -> ReportIdentity:
     """Return the cycle and working group of a document.
 
-    The first of these names that identifies a report is used: ``report``, the document's report, title, and file name.
-
-    If none does, the recommended citation in the document's first paragraphs is used ("In: Climate Change 2021: The
-    Physical Science Basis ...").
+    The first of these texts that identifies a report is used: ``report``, the document's report, title, and file name,
+    and the recommended citation in its first paragraphs ("In: Climate Change 2021: The Physical Science Basis ...").
     """
     sources = [report, document.report, document.title, document.source]
     names = [name for name in sources if name]
@@ -151,8 +149,8 @@ def _find_cycle(name: str) -> str | None:
 def documents_of_collection(collection: "Collection") -> Iterator[Document]:
     """Yield the documents of a collection, rebuilt from their passages, ordered by title.
 
-    Text shared by neighbouring passages occurs once. Pages and sections are less precise than in the original file,
-    because a passage stores only its first page and the headings that all its paragraphs share.
+    Text that neighbouring passages share is included once. Pages and sections are less precise than in the original
+    file: a passage has only its first page, and only the headings shared by all its paragraphs.
     """
     for stored_document in collection.documents():
         passages = collection.document_passages(stored_document.id)
@@ -171,7 +169,7 @@ def documents_of_collection(collection: "Collection") -> Iterator[Document]:
 
 
 def _rebuild_blocks(passages: list[Passage]) -> Iterator[Block]:
-    """Yield the paragraphs of passages; a paragraph split between two passages of a section is joined."""
+    """Yield the paragraphs of passages, joining paragraphs that were split between two passages of a section."""
     for _, section_passages in groupby(passages, key=lambda passage: (passage.chapter, passage.headings)):
         previous_text = ""
         open_block: Block | None = None
@@ -205,8 +203,8 @@ _EXPLANATION = re.compile(
 )
 _BRACKET_AFTER_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
 _MIN_END_RATIO = 4
-"""Minimum ratio of tags at the ends of paragraphs to tags after other full stops. At or above it, tags at the ends of
-paragraphs apply to whole paragraphs."""
+"""If the ratio of tags at the ends of paragraphs to tags after other full stops is at least this value, tags at the
+ends of paragraphs apply to whole paragraphs."""
 _WORD = re.compile(r"[^\W\d_]+")
 _NON_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 
@@ -237,7 +235,7 @@ def extract(
         on the document and the options. ``duplicate_of`` is set as by :func:`mark_duplicates`.
 
     Raises:
-        InputError: The calibrated words of a document's language are unknown.
+        InputError: The calibrated terms of a document's language are unknown.
     """
     settings = options or ExtractOptions()
     statements: list[Statement] = []
@@ -248,7 +246,7 @@ def extract(
 
 
 def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
-    """Return the statements, with ``duplicate_of`` set if words and level repeat an earlier statement.
+    """Return the statements, with ``duplicate_of`` set for those with the words and level of an earlier statement.
 
     Case and punctuation are ignored. ``duplicate_of`` is the id of the first such statement in the same report or, if
     there is none, in any report.
@@ -268,13 +266,13 @@ def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
 def normalise_words(text: str) -> str:
     """Return the letters a to z and the digits of a text, in lower case.
 
-    A single space replaces anything between them.
+    A single space replaces each sequence of other characters.
     """
     return _NON_ALPHANUMERIC.sub(" ", text.lower()).strip()
 
 
 def explains_terms(sentence: str) -> bool:
-    """Return whether a sentence explains calibrated terms or a figure's legend, so that its terms rate no statement."""
+    """Return whether a sentence explains calibrated terms or a figure's legend; its terms then qualify no statement."""
     return _EXPLANATION.search(sentence) is not None
 
 
@@ -358,10 +356,7 @@ class _DocumentStatements:
                 )
 
     def divided(self, divider: "SentenceDivider") -> Iterator[Statement]:
-        """Yield the statements.
-
-        If a sentence is divided, the text of each statement is the part that its level qualifies.
-        """
+        """Yield the statements; a statement from a divided sentence has the part that its level qualifies as text."""
         statements = list(self)
         groups = [list(group) for _, group in groupby(statements, key=lambda statement: statement.sentence_id)]
         undivided_groups = [group for group in groups if len(group) > 1 and len({s.text for s in group}) == 1]
@@ -402,10 +397,10 @@ class _DocumentStatements:
     def _statement(
         self, text: str, mark: TagMark | None, marks: Sequence[TagMark], sentence: _ExtractedSentence
     ) -> Statement:
-        """Return a statement without id and context.
+        """Return a statement without id and context, with the likelihood terms, evidence and agreement of its sentence.
 
-        Its likelihood terms are those of the sentence. The statement has the evidence and agreement of the sentence. If
-        the sentence has several levels, they are taken from the brackets of the statement's own level.
+        If the sentence has several levels, evidence and agreement are taken from the brackets of the statement's own
+        level.
         """
         has_several_levels = sum(bool(rating.levels) for rating in marks) > 1
         ratings = [rating for rating in (mark, *(() if has_several_levels else marks)) if rating is not None]
@@ -436,7 +431,7 @@ class _DocumentStatements:
 
 
 def _tag_after_full_stop(words: str) -> TagMark | None:
-    """Return the tag of a sentence if it is the sentence's only tag and follows the full stop alone; otherwise None."""
+    """Return the only tag of a sentence if nothing but the tag follows the full stop; otherwise None."""
     if _BRACKET_AFTER_STOP.search(words) is None:
         return None
     marks = [mark for mark in find_tags(words) if mark.levels]
@@ -448,9 +443,9 @@ def _tag_after_full_stop(words: str) -> TagMark | None:
 
 
 def _map_paragraph_tags(sentences: Sequence[_ExtractedSentence]) -> dict[int, TagMark]:
-    """Map the indices of sentences to the tags that rate their paragraphs.
+    """Map the indices of sentences to the tags that apply to their paragraphs.
 
-    Such a tag rates the last sentence and the untagged sentences directly before it.
+    Such a tag applies to the last sentence and to the untagged sentences directly before it.
     """
     tags: dict[int, TagMark] = {}
     for index, sentence in enumerate(sentences):

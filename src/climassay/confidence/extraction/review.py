@@ -1,4 +1,4 @@
-"""Review of an extraction: other calibrated terms, counts by report, and a page to compare with the report."""
+"""Review an extraction: other calibrated terms, counts by report, and a page for comparison with the report."""
 
 import re
 from collections import Counter
@@ -23,7 +23,7 @@ _RANGE = re.compile(r"[\s*_]*(?:ranges?|intervals?)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class CertaintyTerm:
-    """A calibrated term other than a level of confidence, with its location in a report."""
+    """Calibrated term other than a level of confidence, with its location in a report."""
 
     id: str
     """Stable id, composed of document, paragraph, sentence and term."""
@@ -47,9 +47,7 @@ class CertaintyTerm:
 def extract_terms(documents: Iterable[Document], report: str | None = None) -> list[CertaintyTerm]:
     """Return the terms of documents in reading order, except in footnotes and explanations of the vocabulary.
 
-    Args:
-        documents: Documents to search.
-        report: Name of the report, which overrides the documents' own.
+    ``report`` overrides the report names that the documents state.
     """
     certainty_terms: list[CertaintyTerm] = []
     for document in documents:

@@ -1,4 +1,4 @@
-"""Checks of a draft against selected rules, with the share of it that the rules could read."""
+"""Check a draft against selected rules, and explain what the result means."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ MODEL_FINDING = "model-finding"
 """Name of the rule that reports the findings of a :class:`~climassay.confidence.linting.model_rule.ModelReader`."""
 
 RECALL_NOTE = "The rules alone found 30 of 120 planted problems (25%, 95% interval 18 to 33)."
-"""Sentence on the proportion of problems that the rules find; see docs/results/confidence.md."""
+"""Sentence on the proportion of problems that the rules find; measured in docs/results/confidence.md."""
 
 RULES: Registry[Rule] = Registry("rule", "climassay.lint_rules")
 """Registered rules, which need only the text. Other packages can add a rule by ``RULES.add(rule.name, rule)``."""
@@ -47,7 +47,7 @@ def select_rules(names: str = "") -> tuple[Rule, ...]:
 
 @dataclass(frozen=True)
 class CheckedDraft:
-    """A draft and the findings in it."""
+    """Draft with the findings in it."""
 
     draft: Manuscript
     rules: tuple[Rule, ...]
@@ -71,7 +71,7 @@ class CheckedDraft:
 
     @cached_property
     def language(self) -> str | None:
-        """English name of the draft's language; None if there is too little text to tell."""
+        """English name of the draft's language; None if the text is too short to identify it."""
         return detect_language(sentence.text for sentence in self.draft.sentences)
 
     @property

@@ -1,7 +1,6 @@
-"""Drafts to check: the text of a file as the corpus readers return it, in paragraphs and sentences.
+"""Drafts to check, with the paragraphs and sentences of a file, and the records of rules and findings.
 
-A finding has page, paragraph and words. Headings, code, comments and link targets are not part of the text, as in a
-collection.
+Headings, code, comments and link targets are not part of the text, as in a collection.
 """
 
 from bisect import bisect_right
@@ -36,7 +35,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class ManuscriptSentence:
-    """A sentence of a paragraph, with its calibrated terms."""
+    """Sentence of a paragraph, with its calibrated terms."""
 
     text: str
     start: int
@@ -47,7 +46,7 @@ class ManuscriptSentence:
 
 @dataclass(frozen=True)
 class Manuscript:
-    """A draft to check."""
+    """Draft to check."""
 
     name: str
     blocks: tuple[Block, ...]
@@ -103,17 +102,17 @@ class Remark:
     end: int
     message: str
     suggestion: str = ""
-    """Replacement for the words; empty if only the author can find one."""
+    """Replacement for the words; empty if the replacement requires knowledge that only the author has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A check of drafts against the IPCC's guidance on uncertainty."""
+    """Check of drafts against the IPCC's guidance on uncertainty."""
 
     name: str
     severity: Severity
     summary: str
-    """Name of the fault in a few words."""
+    """Short name of the problem."""
     reason: str
     examples: tuple[tuple[str, str], ...]
     """Pairs (rejected text, accepted text) that illustrate the rule."""
@@ -171,13 +170,8 @@ class LintFinding:
     suggestion: str = ""
 
 
-def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Manuscript:
-    """Create a draft from a text.
-
-    Args:
-        text: Markdown, plain text or HTML.
-        kind: ``markdown``, ``text`` or ``html``.
-        name: Name of the text in findings.
+def draft_of(text: str, kind: str = "markdown") -> Manuscript:
+    """Create a draft from a text of the kind ``markdown``, ``text`` or ``html``.
 
     Raises:
         InputError: The kind is unknown, or the text cannot be read.
@@ -187,10 +181,10 @@ def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Manuscrip
     if kind not in ("markdown", "text", "html"):
         raise InputError(f"The kind of a text is markdown, text or html, not {kind!r}.")
     try:
-        document = READERS[kind].read(text.encode("utf-8", "replace"), name, ReadOptions())
+        document = READERS[kind].read(text.encode("utf-8", "replace"), "text", ReadOptions())
     except DocumentError:
-        return Manuscript(name, ())  # without a word
-    return Manuscript(name, document.blocks)  # type: ignore[union-attr]
+        return Manuscript("text", ())  # without a word
+    return Manuscript("text", document.blocks)  # type: ignore[union-attr]
 
 
 def read_draft(path: Path) -> Manuscript:

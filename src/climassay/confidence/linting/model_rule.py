@@ -1,4 +1,4 @@
-"""The rule of a language model, which reads what mechanical rules cannot, such as the object of a term."""
+"""Rule that lets a language model find what mechanical rules cannot, such as a term whose object is unclear."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _CERTAINTY = re.compile(
     r"[(\[]\s*(?:very\s+)?(?:low|medium|high|limited|robust|moderate)\b",
     re.IGNORECASE,
 )
-"""Words of certainty and their misspellings; the model does not read passages without any."""
+"""Pattern of words of certainty and their misspellings; passages without any are not sent to the model."""
 _SCHEMA = object_schema(
     {
         "reasoning": {"type": "string", "maxLength": 800},
@@ -37,7 +37,7 @@ _SCHEMA = object_schema(
 
 
 class ModelReader:
-    """A language model that names departures from the IPCC's guidance in every passage with words of certainty.
+    """Language model that lists departures from the IPCC's guidance in every passage with words of certainty.
 
     Args:
         model: Model that answers under a JSON schema; use a recorded one to store its answers.

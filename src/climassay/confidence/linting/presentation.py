@@ -1,4 +1,4 @@
-"""Findings as lines for a terminal, as data, and as a page with the text."""
+"""Present findings as lines for a terminal, as data, and as a page with the text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def findings_data(checked: CheckedDraft) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Part of a draft, with the indices of the findings that contain it and of the findings that start with it."""
+    """Part of a draft, with the indices of the findings that contain it, and of the findings that start at it."""
 
     text: str
     findings: tuple[int, ...] = ()

@@ -133,13 +133,14 @@ _ENGLISH = frozenset(
         *("certainty", "robustly", "uncertain", "vary", "verb", "virtual"),
     }
 )
-"""English words that differ from a word of a calibrated term by one or two letters."""
+"""English words that differ by one or two letters from a word in a calibrated term, and are therefore not misspellings.
+"""
 _MIN_RATIO, _MIN_RATIO_SHORT, _SHORT = 0.75, 0.66, 4
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def _is_misspelling(word: str, term: str) -> bool:
-    """Return whether ``word`` misspells ``term``: it is not English, but has most letters of ``term`` in order."""
+    """Return whether ``word`` misspells ``term``: it is no English word, but has most letters of ``term`` in order."""
     min_ratio = _MIN_RATIO_SHORT if len(term) <= _SHORT else _MIN_RATIO
     is_similar = (
         word[0] == term[0]
@@ -202,7 +203,7 @@ _PROBABILITY_AFTER = re.compile(
 )
 _PROBABILITY_BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)
 _MAX_BEFORE = 120
-"""Maximum number of characters before a term that are searched for probabilities."""
+"""Number of characters before a term within which probabilities are searched for."""
 _RANGES = re.compile(r"\s*(?:\w+\s+)?ranges?\b")
 
 
@@ -211,7 +212,7 @@ def _match_number_before(text: str, end: int) -> re.Match[str] | None:
 
 
 def _parse_interval(match: re.Match[str]) -> tuple[float, float] | None:
-    """Return the lower and upper probability of a match, from 0 to 1; None if its numbers are not probabilities."""
+    """Return the lower and upper probability that a match states, from 0 to 1; None if its numbers are none."""
     if match["low"]:
         low, high = float(match["low"]) / 100, float(match["high"]) / 100
     elif match["of"]:
@@ -223,7 +224,7 @@ def _parse_interval(match: re.Match[str]) -> tuple[float, float] | None:
 
 
 def _is_probability(match: re.Match[str]) -> bool:
-    """Return whether a number is called a probability, or introduced as the meaning of the term before it."""
+    """Return whether a number is called a probability, or explains the term before it."""
     return bool(match["named"] or match["after"] or match["of"]) and not (match["decimal"] and not match["named"])
 
 

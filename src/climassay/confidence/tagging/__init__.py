@@ -1,6 +1,6 @@
-"""Tagging: the level of confidence that a statement would carry in an assessment report.
+"""Taggers, which estimate the level of confidence that a statement would have in an assessment report.
 
-docs/results/confidence.md compares the results with published figures; docs/confidence.md explains the use.
+docs/results/confidence.md compares the results with published scores; docs/confidence.md explains the use.
 """
 
 from climassay.confidence.tagging.labelled import (

@@ -1,4 +1,4 @@
-"""Tagging by comparison: a probe on a language model's states decides which of two statements is more confident.
+"""Tag statements by comparison: a probe on a model's hidden states decides which of two statements is more confident.
 
 A new statement is ranked among statements of known level by comparing it with them (PPAIRS_INSERT).
 
@@ -34,7 +34,7 @@ FloatArray = NDArray[np.float64]
 Progress = Callable[[int], None]
 PairMethod = Literal["ppairs", "pointwise"]
 DrawBy = Literal["level", "cycle"]
-"""Property whose values are equally frequent among the training statements."""
+"""Property that the training statements are balanced by: each of its values is equally frequent."""
 N_LABELLED = 100
 """Number of labelled statements for training and comparison, as in Maiya (2024)."""
 N_ANCHORS = 10
@@ -54,7 +54,7 @@ class InsertionTagger:
         harvester: Extractor of the model's hidden states.
         context: Number of context sentences on each side of a statement in the prompt.
         seed: Random seed for sampling anchors.
-        mode: Rule for deciding that a new statement has the same level as an anchor, see
+        mode: Rule that decides when a new statement and an anchor count as equal, see
             :func:`climassay.judging.anchor_labelling.insert_indices`.
     """
 
@@ -109,7 +109,7 @@ def train_insertion(
         layers: Layers whose hidden states are concatenated.
         context: Number of context sentences on each side of a statement in the prompt.
         anchors: Labelled statements with which new ones are compared; None for the training statements.
-        mode: Rule for deciding that a new statement has the same level as an anchor, see
+        mode: Rule that decides when a new statement and an anchor count as equal, see
             :func:`climassay.judging.anchor_labelling.insert_indices`.
         store: Cache of hidden states.
         seed: Seed for pairing statements and for sampling anchors.
@@ -166,8 +166,8 @@ def sample_latest_anchors(
 ) -> list[LabelledItem]:
     """Sample ``count`` statements of the latest assessment cycle; return all if there are fewer.
 
-    Training statements are excluded, so that the probe was trained on neither statement of a comparison (Maiya 2024,
-    C.6).
+    Training statements are excluded, so that the probe compares only statements on which it was not trained (Maiya
+    2024, C.6).
     """
     latest_cycle, training_texts = max(item.cycle for item in items), {item.item.text for item in training}
     pool = [item for item in items if item.cycle == latest_cycle and item.item.text not in training_texts]

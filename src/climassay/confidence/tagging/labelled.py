@@ -1,9 +1,9 @@
-"""Statements for taggers, and those with known tags: ClimateX, prepared for learning, or extracted ones.
+"""Statements as input for taggers, and statements with known tags: the data set ClimateX, or extracted statements.
 
 ClimateX holds statements of the three working-group reports of AR6. It was published with tags of other statements
-inside 800 of its texts, with statements that occur twice, and without context. Here tags, references and section marks
-are removed, duplicates are removed (all copies if their tags differ), and context, section and chapter are recovered
-from the reports' paragraphs.
+inside 800 of its texts, with statements that occur twice, and without context. This module removes tags, references and
+section marks from the texts, and removes duplicates (all copies if their tags differ). It recovers context, section and
+chapter from the reports' paragraphs.
 
 References:
     Lacombe, Wu and Dilworth 2023, ClimateX: Do LLMs Accurately Assess Human Expert Confidence in Climate Statements?
@@ -29,7 +29,7 @@ from climassay.learning.features import Text
 LEVELS: tuple[Tag, ...] = TAGS[1:]
 """Four levels of the ClimateX data set, from low to very high. ClimateX has no statements of very low confidence."""
 Taggable: TypeAlias = "Statement | TaggingItem | tuple[str, str] | str"
-"""Input of a tagger: a statement, a text, or a text and its context. Tags in it are removed."""
+"""Input of a tagger: a statement, a text, or a pair of a text and its context. Tags in the text are removed."""
 CLIMATEX_LICENCE = "statements and tags: IPCC AR6; ClimateX (Lacombe, Wu and Dilworth 2023): CC BY 4.0"
 CLIMATEX_CYCLE = "AR6"
 """Assessment cycle of all statements of ClimateX."""
@@ -41,11 +41,10 @@ _MIN_WORDS = 4
 _SHINGLE = 4
 """Number of consecutive words of a shingle."""
 _MIN_SHARED_SHINGLES = 0.6
-"""Minimum proportion of a statement's shingles that occur in a sentence of a report. At or above it, they count as the
-same sentence.
+"""A statement counts as a sentence of a report if at least this proportion of its shingles occur in the sentence.
 
-Copies of a sentence that differ in footnote numbers, spaces in formulas and hyphens at line ends share more; different
-sentences on one subject share less.
+Two copies of a sentence that differ in footnote numbers, spaces in formulas and hyphens at line ends have a higher
+proportion in common; two sentences on one subject have a lower one.
 """
 _CONTEXT = 5
 """Number of context sentences on each side, as in Maiya (2024)."""
@@ -54,8 +53,8 @@ _CONTEXT = 5
 def clean_statement(text: str) -> str:
     """Return a statement without confidence tags, evidence and agreement terms, references and section numbers.
 
-    The rules are those of extraction, so that a tagger gets texts of the same form in training and use. Words that a
-    line break has split at a hyphen ("climate- induced") are joined first.
+    The rules are those of the extraction of statements, so that a tagger gets texts of the same form in training and in
+    use. Words that a line break has split at a hyphen ("climate- induced") are joined first.
     """
     joined_text = re.sub(r"(?<=[a-z]-)\s+(?=[a-z])(?!(?:and|or|to)\b)", "", text.replace("\u00ad", ""))
     return clean_sentence(" ".join(joined_text.split()))
@@ -63,11 +62,11 @@ def clean_statement(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaggingItem:
-    """A statement with the sentences around it, without tags, references and section numbers."""
+    """Statement with the sentences around it, without tags, references and section numbers."""
 
     text: str
     before: tuple[str, ...] = ()
-    """Sentences before it in its section, in order."""
+    """Sentences before the statement in its section, in order."""
     after: tuple[str, ...] = ()
 
     @classmethod
@@ -101,13 +100,13 @@ class TaggingItem:
         return " ".join((*self.before[-sentences:], self.text, *self.after[:sentences]))
 
     def read(self, sentences: int = 5) -> Text:
-        """Return the statement as an input text whose context has up to ``sentences`` sentences on each side."""
+        """Return the statement as input for a classifier, with up to ``sentences`` context sentences on each side."""
         return self.text, " ".join((*self.before[-sentences:], *self.after[:sentences]))
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledItem:
-    """A statement with its known tag."""
+    """Statement with its known tag."""
 
     item: TaggingItem
     tag: Tag
@@ -278,7 +277,7 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """A section of a report, divided into cleaned sentences."""
+    """Section of a report, divided into cleaned sentences."""
 
     name: str
     """Name of the section, composed of document and headings."""
@@ -298,10 +297,9 @@ class SectionIndex:
                     self._locations[shingle].append((section_index, sentence_index))
 
     def find(self, text: str) -> tuple[ReportSection, int] | None:
-        """Return the section and index of the sentence that shares the most shingles with a statement.
+        """Return the section and index of the sentence that shares the most shingles with a cleaned statement.
 
-        Args:
-            text: Cleaned statement. In a tie, the first sentence is returned.
+        In a tie, the first such sentence is returned.
 
         Returns:
             Section and index of the sentence in it; None if no sentence shares enough shingles.

@@ -1,4 +1,4 @@
-"""Opened taggers: a tagger with its measured accuracy."""
+"""Taggers as loaded from a file, with their measured accuracy."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ class MeasuredAccuracy:
     """Upper end of the 95% interval."""
     items: int
     on: str
-    """Description of the statements on which the accuracy was measured."""
+    """Description of the statements for which the accuracy was measured."""
 
     def __str__(self) -> str:
         return f"{self.value:.0%} [{self.low:.0%} to {self.high:.0%}] of {self.items:,} statements ({self.on})"
@@ -31,7 +31,7 @@ class MeasuredAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class OpenedTagger:
-    """A loaded tagger with its measured accuracy."""
+    """Loaded tagger with its measured accuracy."""
 
     tagger: "Tagger"
     accuracy: MeasuredAccuracy | None

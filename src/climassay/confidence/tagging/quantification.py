@@ -1,16 +1,18 @@
-"""Shares of levels among tagged statements, with intervals that include the tagger's error.
+"""Estimate the proportions of levels among statements that a tagger has labelled.
 
-Counts of a tagger's answers are biased towards its frequent answers. There are two corrections.
+The intervals include the tagger's error. Counts of a tagger's answers are biased towards its frequent answers. Two
+corrections are available.
 
-*By expectation*: the shares are the mean of calibrated probabilities. The error of such means is measured in documents
-that the tagger was not trained on (:func:`compute_share_residuals`), and its spread between documents is part of the
-interval. A weak tagger thus gives wide intervals around the usual shares.
+*By expectation*: the proportions are the means of calibrated probabilities. The errors of such means are measured in
+documents that the tagger was not trained on (:func:`compute_share_residuals`), and their spread between documents
+widens the interval. A weak tagger thus gives wide intervals around the proportions in the training data.
 
-*Adjusted*: if ``C[t, p]`` is the rate at which a statement of level t is tagged p, the shares q of answers and the
-shares s of true levels satisfy ``q = s @ C``; expectation-maximisation finds the shares that explain q best. This is
-right if documents differ in their levels alone. If they also differ in words, a weak tagger's table does not transfer:
-on 40 chapters of AR6 the adjusted mean score was off by 0.62 on average, that by expectation by 0.10, and 35% of the
-adjusted intervals contained the truth (docs/results/confidence.md). Use residuals if there are any.
+*Adjusted*: if ``C[t, p]`` is the rate at which a statement of level t is tagged p, the proportions q of answers and s
+of true levels satisfy ``q = s @ C``; expectation-maximisation finds the s that explains q best. This is correct if
+documents differ only in the proportions of their levels. If their wording differs too, the C of a weak tagger does not
+apply to other documents: on 40 chapters of AR6, the mean absolute error of the mean score was 0.62 (0.10 by
+expectation), and only 35% of the intervals contained the true value (docs/results/confidence.md). Use residuals if they
+are available.
 
 References:
     Forman 2008, Quantifying counts and costs via classification (adjusted count); Saerens, Latinne and Decaestecker

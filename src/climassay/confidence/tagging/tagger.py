@@ -1,7 +1,7 @@
-"""Taggers: from a statement to probabilities of the levels of confidence that a report would give it.
+"""Taggers, which estimate the probability of each level of confidence that a report would give to a statement.
 
-A tagger is a classifier of texts (:mod:`climassay.learning.text_classifier`) whose classes are levels. It reads
-statements without their tags, is evaluated on three mixes of levels, and stores its error by document.
+A tagger is a classifier of texts (:mod:`climassay.learning.text_classifier`) whose classes are levels. Its input is
+statements without tags. It is evaluated for three class frequencies, and stores its errors in held-out documents.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,8 +60,8 @@ MIXES: Mapping[str, tuple[float, ...] | None] = MappingProxyType({
 PUBLISHED: Mapping[str, float] = MappingProxyType({
     "constant": 1 / 3, "people who are not experts": 0.363, "GPT-4, zero-shot": 0.443, "GPT-4, few-shot": 0.470,
 })  # fmt: skip
-"""Published accuracies on ClimateX's 300 test statements (Lacombe et al. 2023, table 2), for the frequencies
-``climatex``."""
+"""Published accuracies on ClimateX's 300 test statements, in which levels have the frequencies ``climatex`` (Lacombe et
+al. 2023, table 2)."""
 
 ORDINAL = ClassifierSpec("vectors, ordinal", (PartSpec(("vectors",), "ordinal"),))
 IN_CONTEXT = ClassifierSpec(

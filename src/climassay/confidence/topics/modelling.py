@@ -1,9 +1,9 @@
-"""Topic modelling: from statements to named topics.
+"""Group statements into named topics.
 
 Statements are clustered as in BERTopic: seeded UMAP, HDBSCAN and class-based TF-IDF. Similar clusters are then joined.
 
-Vectors represent a statement with its context, words the statement alone: neighbouring statements share most of their
-context, whose words would be counted many times.
+A statement's vector represents the statement with its context. Its words are counted without the context: neighbouring
+statements share most of their context, whose words would be counted many times.
 
 References:
     Grootendorst 2022, BERTopic (arXiv 2203.05794); McInnes, Healy and Melville 2018, UMAP (arXiv 1802.03426); Campello,
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 MIN_STATEMENTS = 20
-"""Minimum number of statements for clustering; fewer have no meaningful neighbourhoods."""
+"""Minimum number of statements for clustering; in a smaller set, nearest neighbours mean little."""
 _MAX_CLUSTER_SHARE = 0.5
 """Maximum proportion of all statements in one cluster; a larger cluster is split."""
 _N_CANDIDATE_WORDS = 30
 """Number of candidate words from which maximal marginal relevance selects."""
 _MIN_STATEMENTS_FOR_RARE_WORDS = 1000
-"""Minimum number of statements at which words in fewer than three statements are ignored."""
+"""If there are at least this many statements, words that occur in fewer than three statements are ignored."""
 _BLOCK = 1024
 
 
@@ -69,7 +69,8 @@ class Grouping:
     joined: tuple[int, ...]
     """Number of clusters that were merged into each group."""
     centres: FloatArray
-    """Unit vectors of each group's centre, the mean of its statements inside clusters, shape [groups, width]."""
+    """Unit vectors of each group's centre, which is the mean of the group's statements inside clusters, shape [groups,
+    width]."""
 
 
 def group_statements(texts: Sequence[str], vectors: FloatArray, encoder: Encoder, settings: TopicSettings) -> Grouping:
@@ -144,11 +145,7 @@ def find_nearest(vectors: FloatArray, centres: FloatArray) -> IntArray:
 
 
 def merge_clusters(similarities: FloatArray, max_groups: int) -> IntArray:
-    """Merge clusters into groups by Ward's method.
-
-    Args:
-        similarities: Cosines between clusters, shape [clusters, clusters].
-        max_groups: Maximum number of groups.
+    """Merge clusters into at most ``max_groups`` groups by Ward's method, from cosines of shape [clusters, clusters].
 
     Returns:
         Group of each cluster, from 0, shape [clusters].
@@ -223,7 +220,7 @@ def compute_class_weights(counts: "csr_matrix", groups: IntArray) -> "csr_matrix
 def _select_typical_words(
     weights: NDArray[np.float64], words: Sequence[str], encoder: Encoder, settings: TopicSettings
 ) -> tuple[tuple[str, ...], ...]:
-    """Select words of each group by maximal marginal relevance; ``weights`` has the shape [groups, terms]."""
+    """Select words that describe each group by maximal marginal relevance; ``weights`` has shape [groups, terms]."""
     order = np.argsort(-weights, axis=1, kind="stable")[:, :_N_CANDIDATE_WORDS]
     candidates = [
         [words[term] for term in ranked_terms if row[term] > 0]
@@ -252,7 +249,7 @@ def _select_typical_words(
 def _renumber_by_size(groups: IntArray) -> tuple[IntArray, list[int]]:
     """Renumber groups by decreasing size, ties by first occurrence.
 
-    The result is the new group of each statement, and the old number of each new group.
+    Return the new group of each statement, and the old number of each new group.
     """
     numbers, first_indices, counts = np.unique(groups[groups >= 0], return_index=True, return_counts=True)
     order = [int(numbers[index]) for index in sorted(range(len(numbers)), key=lambda p: (-counts[p], first_indices[p]))]
@@ -264,7 +261,7 @@ def _renumber_by_size(groups: IntArray) -> tuple[IntArray, list[int]]:
 def find_nearest_neighbours(vectors: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
     """Return each vector's nearest neighbours by cosine (itself first) and their distances, both of shape [n, count].
 
-    The search is exact: compiling an approximate search takes longer than comparing a hundred thousand vectors.
+    The search is exact, since compiling an approximate search takes longer than comparing a hundred thousand vectors.
     """
     indices = np.zeros((len(vectors), count), dtype=np.int64)
     distances = np.zeros((len(vectors), count), dtype=np.float32)
@@ -306,7 +303,7 @@ N_EXAMPLES = 8
 _STATEMENT_WEIGHT = 2
 """Weight of a statement relative to the sentences around it."""
 ONE_REPORT_SHARE = 0.9
-"""Proportion of a topic's statements in one report at or above which the topic is attributed to that report.
+"""A topic is attributed to a report if at least this proportion of its statements are in the report.
 
 Topics are only attributed if there are several reports.
 """
@@ -314,7 +311,7 @@ Topics are only attributed if there are several reports.
 
 @dataclass(frozen=True, slots=True)
 class FittedTopics:
-    """Topics named by their words, with the vectors of their centres and statements."""
+    """Topics named by their words, with the vectors of the topics' centres and of their statements."""
 
     model: TopicModel
     centres: NDArray[np.float32]
@@ -325,7 +322,7 @@ class FittedTopics:
 
 @dataclass(frozen=True, slots=True)
 class NamedTopics:
-    """Named topics with the data that transfers their names to the next run."""
+    """Named topics, with the data by which the next run recognises them."""
 
     model: TopicModel
     named: tuple[NamedTopic, ...]

@@ -1,17 +1,17 @@
 """Names of topics: proposed by a model, stored in a file that a person edits, and matched to later runs.
 
-A small model's proposals are often too general ("Climate change impacts") or made up. A name is therefore judged by its
-purpose: the encoder of the statements must find the topic by it. A name is accepted if it is short, not only made of
-words that fit every topic, and not used already; if its topic's centre is among the :data:`NEAREST` most similar to it;
-and if most statements of the topic support it. Otherwise phrases of the topic's statements are its name.
+A small model's proposals are often too general ("Climate change impacts") or made up. A name is therefore accepted only
+if the encoder of the statements finds the topic by it: its topic's centre must be among the :data:`NEAREST` most
+similar to the name, and most statements of the topic must support it. It must also be short, contain a word that does
+not fit every topic, and not be in use. Otherwise the topic is named by phrases of its statements.
 
-The file stores for each topic the statements with the smallest hashes: a sample that does not depend on numbers, order
-or later additions (Broder 1997, bottom-k sketch). It estimates the overlap of a named topic with a new one, and the
-matching of greatest total overlap (Hungarian method) transfers the names.
+For each topic, the file stores the smallest hashes of its statements, a sample that does not depend on numbers, order
+or later additions (Broder 1997, bottom-k sketch). The overlap of a named topic with a new one is estimated from these
+samples, and names are transferred by the matching with the greatest total overlap (Hungarian method).
 
-Terms are counted in lower case. A name is spelled as in the statements: "greenhouse gas" grows to "greenhouse gas
-emissions" if that mostly follows, number and case are those at the end of a phrase, and a term that never ends a phrase
-(an adjective, a verb) gives no name. Units, numbers and words of certainty are not terms; chemical formulas are.
+Terms are counted in lower case, and spelled in names as at the ends of phrases in the statements. "greenhouse gas"
+becomes "greenhouse gas emissions" if "emissions" mostly follows. A term that never ends a phrase (an adjective, a verb)
+is not used. Chemical formulas are terms; units, numbers and words of certainty are not.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ _TIME_WORDS = "year years decade decades century centuries per percent cent perc
 _SPLIT_FORMULA = re.compile(
     r"\b((?:[kMGTPE]?t)?(?:CO|CH|N|SO|NO|NH|O|PM|CF|SF|NF|H)) (2\.5|10|[2346x])(?: (O|S)(?![\w.]))?(?![\d.]\d)\b"
 )
-"""Formulas with a space before the subscript: ``CO 2``, ``N 2 O``, ``PM 2.5``."""
+"""Pattern of formulas with a space before the subscript: ``CO 2``, ``N 2 O``, ``PM 2.5``."""
 _UNIT = re.compile(
     r"(?<![\w.-])(?:[kMGTPEZµμnmcdh]?(?:tC?(?:CO2|CH4|N2O)?|gC?|Wh?|J|m|Pa|mol|yr|a|ha|L|eV)"
     r"(?: ?[-–]? ?eq?(?:uivalents?)?)?|pp[mbt]v?|Sv|DU|USD\d*|US\$|°C|°F|CO2 ?[-–]? ?eq?)(?: ?[-−–]?\d)?(?![\w-])"
@@ -57,7 +57,7 @@ _BEFORE_PREDICATE = (
     "is are was were be been being has have had will would can could may might must should shall to not also it they "
     "we which that there who do does did cannot"
 )
-"""Words before a predicate, which cannot be part of a name."""
+"""Words that can precede a predicate but not belong to a name."""
 _AFTER_PHRASE = (
     "and or of in on at by for from to with as is are was were be has have had will would can could may might must "
     "should under over between within among during through across since due that which while where when than but "
@@ -75,14 +75,14 @@ _GENERAL_WORDS = (
 )
 """Words that fit every topic; a name must contain at least one other word."""
 _ADJECTIVE = re.compile(r"(?:(?<!i)(?<!veget)able|ible|ous|ful|less)$")
-"""Endings of adjectives, which cannot end a noun phrase; "variable" and "vegetable" are exceptions."""
+"""Pattern of endings of adjectives, which cannot end a noun phrase; "variable" and "vegetable" are exceptions."""
 _MIN_NEIGHBOUR_SHARE = 0.5
-"""Minimum proportion of a phrase's occurrences next to the same word. At or above it, that word is added to the
-phrase."""
+"""If at least this proportion of a phrase's occurrences are next to the same word, the word is added to the phrase."""
 _MIN_END_SHARE = 0.2
-"""Minimum proportion of a term's occurrences that must end a phrase for the term to be a noun phrase."""
+"""A term is a noun phrase if at least this proportion of its occurrences end a phrase."""
 _MIN_FORM_SHARE = 0.2
-"""Minimum frequency of a form with fewer capitals, relative to the most frequent form, for it to be preferred."""
+"""A form with fewer capitals is preferred if its frequency, relative to the most frequent form, is at least this value.
+"""
 _MAX_PHRASE_WORDS = 5
 _STEM_LETTERS = 5
 _MAX_PIECES = 3
@@ -106,7 +106,7 @@ def normalise_formulas(text: str) -> str:
 
 
 def split_terms(text: str) -> Iterator[str]:
-    """Yield the words and pairs of neighbouring words of a text in lower case; this is the topics' tokeniser."""
+    """Yield the words and pairs of neighbouring words of a text in lower case; topics use this tokeniser."""
     previous = ""
     for word in _split_words(text):
         if not _is_term(word):
@@ -124,15 +124,10 @@ def stem(word: str) -> str:
 
 
 def find_noun_phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
-    """Extend terms to noun phrases, spelled as in the texts.
-
-    Args:
-        words: Lower-case terms of a topic, most typical first.
-        texts: Statements of the topic.
+    """Extend lower-case terms to noun phrases, spelled as in the texts.
 
     Returns:
-        Distinct noun phrases, in the order of the terms; terms that are not, or do not begin, a noun phrase are
-        omitted.
+        Distinct noun phrases, in the order of the terms; terms that neither are nor begin a noun phrase are omitted.
     """
     split_texts = [_split_words(text) for text in texts]
     results = (_find_noun_phrase(tuple(word.split()), split_texts) for word in words)
@@ -166,7 +161,7 @@ def _select_plainest_form(forms: Counter[str]) -> str:
 
 
 def join_phrases(pieces: Sequence[str]) -> str:
-    """Join the first phrases that add new words to a name such as ``Emissions, CO2 and greenhouse gases``."""
+    """Join the first phrases that add new words, for example to ``Emissions, CO2 and greenhouse gases``."""
     selected_pieces: list[str] = []
     used_stems: set[str] = set()
     for piece in pieces:
@@ -243,7 +238,7 @@ def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tup
 
 
 def _is_verb_form(word: str) -> bool:
-    """Return whether a word is probably a verb: a general word that ends in -s, as in ``increases crop yield``."""
+    """Return whether a word is probably a verb: a general word with the ending -s, as in ``increases crop yield``."""
     return word.endswith("s") and word in _word_set(_GENERAL_WORDS)
 
 
@@ -260,9 +255,10 @@ def _has_number(text: Sequence[_Word], end: int) -> bool:
 
 
 def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
-    """Return whether a word in -ed is a form of a word in the texts or in the list of general words (``increased``).
+    """Return whether a word ending in -ed is probably a participle.
 
-    Also return True for a word that is mostly followed by ``with`` or ``by``: ``risks associated``.
+    This is so if its stem occurs in the texts or among the general words (``increased``), or if it is mostly followed
+    by ``with`` or ``by`` (``risks associated with``).
     """
     if not word.endswith("ed") or len(word) < 6:
         return False
@@ -295,7 +291,6 @@ def _find_occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[
 
 @cache
 def _remove_plural(word: str) -> str:
-    """Remove the plural ending of a word, so that its forms can be compared."""
     for end, singular in (("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("gases", "gas")):
         if word.endswith(end) and (len(word) > len(end) + 1 or word == end):
             return word[: -len(end)] + singular
@@ -355,8 +350,8 @@ NEAREST = 2
 MIN_SUPPORT = 0.5
 """Minimum proportion of a topic's statements that must support its name."""
 _SUPPORT_QUANTILE = 0.9
-"""Quantile of the similarities between a name and other topics' statements that a statement must exceed to support
-it."""
+"""A statement supports a name if their similarity exceeds this quantile of the similarities between the name and the
+statements of other topics."""
 MAX_NAME_CHARACTERS = 48
 """Maximum number of characters of a proposed name."""
 _MAX_NAME_WORDS = 6
@@ -383,7 +378,7 @@ class NameProposal:
     name: str
     """Proposed name, without surrounding punctuation; empty if there is no usable answer."""
     fault: str = ""
-    """Reason why the name is not used; empty if it is used."""
+    """Reason why the name is not used; empty if the name is used."""
     support: float | None = None
 
 
@@ -434,7 +429,7 @@ def judge_names(
     *,
     members: Sequence[NDArray[np.float32]] = (),
 ) -> list[NameProposal]:
-    """Judge whether each name distinguishes its topic and is supported by most of the topic's statements.
+    """Check whether each name distinguishes its topic and is supported by most of the topic's statements.
 
     Args:
         names: Proposed name of each topic.
@@ -498,7 +493,7 @@ def _parse_name(text: str) -> str:
 
 SKETCH_SIZE = 200
 MIN_OVERLAP = 0.5
-"""Minimum Dice coefficient of the statements of two topics for them to count as the same."""
+"""Two topics count as the same if the Dice coefficient of their statements is at least this."""
 _FILE_HEADER = """\
 # Names of topics. Change a name between the quotes: the next run keeps it for the topic that has most of the same
 # statements. The program recognises topics by the tables from [proposed] on; do not change them.
@@ -524,7 +519,7 @@ class NamedTopic:
 
 
 def hash_statement(text: str) -> str:
-    """Return a hash of a statement's words, ignoring case and spacing: ten hexadecimal digits."""
+    """Return a hash of a statement's words, ten hexadecimal digits; case and spacing are ignored."""
     return hashlib.sha256(" ".join(text.casefold().split()).encode()).hexdigest()[:10]
 
 
@@ -534,11 +529,7 @@ def make_sketch(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def match_names(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) -> dict[int, int]:
-    """Match named topics to the topics of a new run.
-
-    Args:
-        named: Topics of an earlier run.
-        topics: Texts of the statements of each new topic.
+    """Match topics of an earlier run to the topics of a new run, given by the texts of their statements.
 
     Returns:
         Index in ``named`` by number of the new topic, for pairs with enough overlap.
@@ -556,7 +547,7 @@ def match_names(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) ->
 def compute_overlaps(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) -> NDArray[np.float64]:
     """Return the estimated Dice coefficients of named and new topics, shape [named, topics].
 
-    Statements in a sketch that occur in no new topic are ignored, because the new run may be on other reports.
+    Statements of a sketch that occur in no new topic are ignored, because the new run may cover other reports.
     """
     hashes = [{hash_statement(text) for text in texts} for texts in topics]
     all_hashes = set().union(*hashes)

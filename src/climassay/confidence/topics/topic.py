@@ -22,7 +22,7 @@ NameSource = Literal["hand", "model", "words", "earlier"]
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A group of statements on one subject."""
+    """Group of statements on one subject."""
 
     number: int
     """Number of the topic, from 0 for the largest."""
@@ -32,7 +32,7 @@ class Topic:
     size: int
     """Number of tagged statements."""
     outliers: int
-    """Number of tagged statements assigned to the topic although they are outside every cluster."""
+    """Number of tagged statements that were assigned to the topic although they are outside every cluster."""
     clusters: int
     examples: tuple[str, ...]
     """Ids of the statements nearest to the topic's centre."""
@@ -45,14 +45,14 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class AssignedStatement:
-    """A statement with its topic."""
+    """Statement with its topic."""
 
     id: str
     topic: int
     """Number of the statement's topic, or :data:`OUTSIDE`."""
     outlier: bool = False
     x: float | None = None
-    """Coordinate on the map of all tagged statements; None for untagged statements, which are not on it."""
+    """Coordinate on the map of all tagged statements; None for untagged statements, which the map does not show."""
     y: float | None = None
 
 

@@ -1,4 +1,4 @@
-"""Confidence by topic and by cycle, working group or report, with intervals, gaps explained and untagged statements."""
+"""Trends of confidence by topic and by cycle, working group or report, with estimates for untagged statements."""
 
 from climassay.confidence.trends.analysis import (
     DocumentCoverage as DocumentCoverage,

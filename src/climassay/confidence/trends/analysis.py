@@ -1,9 +1,9 @@
-"""Analysis of confidence by topic, for tables, figures and data, with the reports that did not tag their statements.
+"""Analyse confidence by topic, including reports that did not tag their statements.
 
-A tagger's predictions, read from a file, give its accuracy by topic and estimates for untagged statements. A row names
-a statement and gives a probability for each level, in columns named after the levels. Rows of tagged statements must be
-held out: predicted by a tagger that was not trained on them. They measure the tagger's error, which the estimates for
-untagged statements include.
+From a tagger's predictions in a file, the tagger's accuracy by topic and estimates for untagged statements are
+computed. A row has a statement's id and, in columns named after the levels, their probabilities. Rows of tagged
+statements must be held out: predicted by a tagger that was not trained on them. They measure the tagger's error, which
+the estimates for untagged statements include.
 
 References:
     Mastrandrea and Mach 2011, Treatment of uncertainties in IPCC Assessment Reports: past approaches and
@@ -39,9 +39,9 @@ from climassay.statistics import Estimate, proportion
 
 FloatArray = NDArray[np.float64]
 MIN_UNTAGGED = 20
-"""Minimum number of untagged statements of a topic in a column for their score to be estimated."""
+"""The score of a topic's untagged statements in a column is estimated only if there are at least this many."""
 N_SAMPLES = 300
-"""Number of bootstrap samples of each estimate; small, because the estimate is fitted iteratively."""
+"""Number of bootstrap samples of each estimate; small because each sample requires an iterative fit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,14 +73,14 @@ class TopicAccuracy:
     accuracy: Estimate
     """Accuracy with Wilson's interval; ``n`` is the number of statements."""
     error: float
-    """Mean absolute distance between prediction and tag, in levels."""
+    """Mean absolute difference between the ranks of predicted and true level."""
     constant: float
     """Accuracy of always predicting the most frequent level over all topics."""
 
 
 @dataclass(frozen=True, slots=True)
 class UntaggedScore:
-    """Estimated mean score of a topic's untagged statements, and of all its statements."""
+    """Estimated mean score of a topic's untagged statements, and mean score of all its statements."""
 
     topic: int | None
     column: str
@@ -88,14 +88,14 @@ class UntaggedScore:
     """Proportions of levels among the untagged statements; the intervals account for sampling and the tagger's
     errors."""
     untagged: int
-    """Number of untagged statements; ``shares.n`` of them, a random sample, have predictions."""
+    """Number of untagged statements. If ``shares.n`` is smaller, only a random sample of them has predictions."""
     tagged: int
     """Number of tagged statements."""
     together: float
     """Mean score of tagged and untagged statements together."""
     low: float
     high: float
-    """Upper end of the 95% interval of ``together``. Its standard error combines those of tagged and untagged
+    """Upper end of the 95% interval of ``together``, whose standard error combines the errors for tagged and untagged
     statements in quadrature."""
 
 
@@ -208,7 +208,7 @@ def estimate_untagged_scores(
 
 
 def _compute_section_mean(cases: Sequence[TrendStatement]) -> tuple[float, float]:
-    """Return the mean score over sections and its standard error (linearised ratio); both are 0 without statements."""
+    """Return the mean score over sections and its standard error (linearised ratio); 0 without statements."""
     if not cases:
         return 0.0, 0.0
     mean = sum(case.score for case in cases) / len(cases)
@@ -222,18 +222,15 @@ def _compute_section_mean(cases: Sequence[TrendStatement]) -> tuple[float, float
 
 
 TagUse = Literal["tags", "hardly", "unknown"]
-"""Extent to which a document uses levels of confidence.
-
-``tags``: sentences have levels. ``hardly``: almost no sentence has one. ``unknown``: the data has tagged statements
-only, or few sentences.
-"""
+"""Extent to which a document uses levels of confidence. ``tags``: sentences have levels. ``hardly``: almost no sentence
+has one. ``unknown``: the data has tagged statements only, or too few sentences."""
 MIN_TAGGED_SHARE = 0.01
-"""Minimum proportion of tagged sentences for a document to count as using levels of confidence.
+"""A document counts as using levels of confidence if at least this proportion of its sentences is tagged.
 
 The median of AR6's chapters and summaries is 12%, and six chapters of its WG3 have less than 1%.
 """
 _MIN_SENTENCES = 50
-"""Minimum number of sentences for a document's use of levels to be judged."""
+"""A document's use of levels is judged only if the document has at least this number of sentences."""
 UNTAGGED_REPORTS: Mapping[tuple[str, str], str] = {
     ("AR3", "WG1"): "stated likelihood instead of confidence",
     ("AR3", "WG3"): "did not use calibrated language",
@@ -261,14 +258,14 @@ class DocumentCoverage:
 
 @dataclass(frozen=True, slots=True)
 class UntaggedReport:
-    """A report of a cycle that did not tag its statements."""
+    """Report of a cycle that did not tag its statements."""
 
     cycle: str
     working_group: str
     reason: str
     """Practice of the report, or the number of its tagged sentences."""
     known: bool
-    """True if the lack of tags is known from the literature, False if it was found in the data."""
+    """Whether the lack of tags is known from the literature; otherwise it was found in the data."""
 
 
 def count_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]:
@@ -291,7 +288,7 @@ def count_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]:
 
 
 def find_untagged_reports(statements: Sequence[Statement]) -> list[UntaggedReport]:
-    """Return the reports of the statements' cycles that did not tag statements, as is known or found in the data."""
+    """Return the reports that are known, or found in the data, not to have tagged their statements, of all cycles."""
     cycles = {statement.cycle for statement in statements if statement.cycle}
     reports = {
         key: UntaggedReport(*key, practice, True) for key, practice in UNTAGGED_REPORTS.items() if key[0] in cycles
@@ -321,7 +318,7 @@ def find_gap_reasons(
 
     Returns:
         Untagged reports of the cycle whose working groups have statements on the topic in other cycles. If there are
-        any, the gap says nothing about how much the topic was discussed.
+        any, the lack of tagged statements does not mean that the topic was not discussed.
     """
     return tuple(report for report in untagged if report.cycle == cycle and groups.get(report.working_group))
 

@@ -31,12 +31,12 @@ from climassay.reporting.tables import split_columns
 from climassay.statistics import Interval
 
 MAX_POINTS = 20_000
-"""Maximum number of points on a map, of about 14 bytes each. If there are more, every k-th by id is drawn, and a note
-says so."""
+"""Maximum number of points on a map, of about 14 bytes each. If there are more statements, every k-th by id is drawn,
+and a note states this."""
 _SIGNIFICANCE_LEVEL = 0.05
 _SIGNIFICANCE = ("clear after Holm's correction", "not clear")
 _MAX_COLUMNS = 5
-"""Maximum number of columns in a figure, which is the number of colours."""
+"""Maximum number of columns in a figure, equal to the number of colours."""
 _TAG_POSITIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -86,7 +86,7 @@ def topic_bars(analysis: TrendAnalysis) -> StackedBars:
 
 
 def deviation_plot(analysis: TrendAnalysis) -> DotPlot:
-    """Return a dot plot of the shrunk differences between the topics' scores and the means of their columns."""
+    """Return a dot plot of the shrunken differences between the topics' scores and the means of their columns."""
     dots = [
         _make_difference_dot(
             analysis, deviation.topic, deviation.p_holm, deviation.shrunken.value, deviation.shrunken.interval
@@ -219,7 +219,6 @@ def _make_dot_plot(
 
 
 def _axis_without_ticks(label: str, values: list[float]) -> Axis:
-    """Return an axis without ticks that extends a little beyond its values."""
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     margin = 0.03 * (high - low) or 1.0
     return Axis(label, low - margin, high + margin, ())
@@ -309,7 +308,7 @@ def share_table(analysis: TrendAnalysis) -> Table:
 
 
 def deviation_table(analysis: TrendAnalysis) -> Table:
-    """Return a table of the topics that deviate most, up and down, from other statements in the same columns."""
+    """Return a table of the topics that deviate most, up or down, from other statements in the same columns."""
     deviations = analysis.scores.deviations
     selected_deviations = (
         deviations
@@ -462,7 +461,7 @@ def format_score(score: TopicScore) -> str:
 
 
 def format_interval(interval: Interval, *, signs: bool = False) -> str:
-    """Format an interval as ``low to high``; with ``signs``, positive ends have a plus sign."""
+    """Format an interval as ``low to high``; if ``signs`` is True, positive ends get a plus sign."""
     formatter = format_signed if signs else format_number
     return f"{formatter(interval.low)} to {formatter(interval.high)}"
 
@@ -479,7 +478,7 @@ def format_signed(value: float) -> str:
 
 
 def format_p_value(p: float) -> str:
-    """Format a p-value; a very small one is given as an upper bound."""
+    """Format a p-value; very small p-values are shown as an upper bound."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
@@ -564,7 +563,7 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
 
 
 def summarise(analysis: TrendAnalysis) -> list[str]:
-    """Return a summary of the numbers in a few sentences."""
+    """Return a summary of the results in a few sentences."""
     scores, kind = analysis.scores, analysis.cases.kind
     overall = scores.overall
     shares = ", ".join(

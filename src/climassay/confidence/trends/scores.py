@@ -1,8 +1,9 @@
-"""Scores of topics with intervals, and their changes between assessment cycles.
+"""Compute scores of topics with intervals, and their changes between assessment cycles.
 
-Scores are means of -2 to 2. Statements of a section share authors, evidence and subject, so sections are resampled
-together, and all scores come from the same resamples. Changes are tested by permuting sections between cycles. The test
-statistic is the difference of means divided by its standard error, so that cycles may differ in spread and size.
+A score is the mean of the levels' values from -2 to 2. Statements of a section share authors, evidence and subject, so
+sections are resampled together, and all scores come from the same resamples. Changes are tested by permuting sections
+between cycles. The test statistic is the difference of means divided by its standard error, so that cycles may differ
+in spread and size.
 
 References:
     Maiya 2024, section 4.3.1 (score of a topic); Cameron, Gelbach and Miller 2008 (bootstrap by group); DerSimonian
@@ -33,7 +34,7 @@ ColumnKind = Literal["cycle", "working group", "report"]
 
 @dataclass(frozen=True, slots=True)
 class TrendStatement:
-    """A statement with the properties that the analysis of trends needs."""
+    """Statement with the properties that the analysis of trends needs."""
 
     id: str
     topic: int
@@ -46,7 +47,7 @@ class TrendStatement:
 
     @property
     def score(self) -> int:
-        """Score from -2 to 2; only defined for tagged statements."""
+        """Score of the statement's level, from -2 to 2; only defined for tagged statements."""
         assert self.tag is not None
         return score(self.tag)
 
@@ -61,7 +62,7 @@ class TrendStatements:
     tagged: tuple[TrendStatement, ...]
     untagged: tuple[TrendStatement, ...]
     unknown: int
-    """Number of tagged statements omitted because the topic model does not contain them."""
+    """Number of tagged statements that were omitted because the topic model does not contain them."""
 
 
 def select_cases(statements: Sequence[Statement], model: TopicModel, by: ColumnKind | None = None) -> TrendStatements:
@@ -144,7 +145,7 @@ class TopicDeviation:
     """Mean difference between the topic's statements and the means of their columns; ``n`` is the number of
     sections."""
     shrunken: Estimate
-    """Difference shrunk towards 0, the more the greater its standard error."""
+    """Difference shrunk towards 0; the greater its standard error, the greater the shrinkage."""
     p: float
     """Two-sided p-value for the null hypothesis of no difference."""
     p_holm: float
@@ -260,11 +261,7 @@ class _SectionSums:
 
 
 def shrink(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Shrink differences towards 0 according to their precision (normal empirical Bayes).
-
-    Args:
-        values: Differences, shape [k].
-        errors: Standard errors of the differences, shape [k].
+    """Shrink differences [k] towards 0 according to their standard errors [k] (normal empirical Bayes).
 
     Returns:
         The shrinkage factors ``t² / (t² + error²)`` and the shrunk differences, shape [k] each. The variance t² between
@@ -278,9 +275,7 @@ def shrink(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def _compute_differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return each topic's mean score minus the mean expected from the columns of its statements.
-
-    The shape is [samples, topics].
+    """Return each topic's mean score minus the mean expected from its statements' columns, shape [samples, topics].
 
     ``sums`` and ``counts`` have the shape [samples, topics + 1, columns]. A value is NaN if a topic has no statements
     in a sample.
@@ -293,11 +288,11 @@ def _compute_differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
 
 N_PERMUTATIONS = 9_999
 _PERMUTATION_STREAM = 5_077
-"""Key of the random stream for permutations, so that they are independent of other draws with the same seed."""
+"""Key of the random stream for permutations; it makes them independent of other draws with the same seed."""
 _N_FIRST_PERMUTATIONS = 999
-"""Number of permutations after which the test stops if the topic is clearly unchanged."""
+"""Number of first permutations; if the p-value then exceeds :data:`_MAX_FIRST_P`, the test stops."""
 _MAX_FIRST_P = 0.1
-"""Maximum p-value after the first permutations for which further ones are drawn."""
+"""Maximum p-value, after the first permutations, at which further permutations are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,14 +324,9 @@ class TopicChange:
 def measure_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tuple[TopicChange, ...]:
     """Return the changes between consecutive cycles, or between two reports.
 
-    Args:
-        cases: Statements to compare.
-        topics: Number of topics.
-        seed: Seed of the permutations.
-
     Returns:
-        Changes by pair of columns. The change of all topics together comes first. Topics with at least five sections in
-        both columns follow, from the greatest increase to the greatest decrease.
+        Changes by pair of columns. For each pair, the change of all topics together comes first. Topics with at least
+        five sections in both columns follow, from the greatest increase to the greatest decrease.
     """
     if cases.kind != "cycle" and (cases.kind != "report" or len(cases.columns) != 2):
         return ()

@@ -32,7 +32,7 @@ MAX_PAGES = 20_000
 MAX_GROWTH = 100
 """Maximum ratio of decompressed to compressed size; text rarely reaches 10, a zip bomb 1000."""
 MAX_UNCHECKED_BYTES = 16 * MEBIBYTE
-"""Decompressed size, in bytes, up to which the ratio is not checked."""
+"""The ratio is not checked up to this decompressed size in bytes."""
 
 
 @reader("epub", ".epub")
@@ -138,7 +138,7 @@ def _read_package(book: zipfile.ZipFile, source: str) -> tuple[list[str], dict[s
 
 
 def _find_entry(book: zipfile.ZipFile, name: str) -> str:
-    """Return the name of an archive entry; the package may give it percent-encoded."""
+    """Return the name of an archive entry, which the package may have percent-encoded."""
     return name if name in book.NameToInfo else unquote(name)
 
 

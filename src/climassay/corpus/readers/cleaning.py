@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 LINE_END_HYPHEN = "\ufffe"
-"""Placeholder for a hyphen at the end of a line, which may or may not be part of the word."""
+"""Placeholder for a line-end hyphen, which may or may not belong to the word."""
 
 _LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 # Fonts of TeX keep ligatures at these control codes; a file without a Unicode map shows them bare, between letters.
@@ -19,7 +19,8 @@ _PRIVATE_USE = "\ue000-\uf8ff"
 _LONE_SURROGATES = "\ud800-\udfff"
 """Range of surrogate code points, which cannot be stored; JSON may contain unpaired ones."""
 _STYLED_CHARACTERS = "\U0001d400-\U0001d7ff"
-"""Range of mathematical letters and digits, for example in italics. They are replaced by plain letters and digits."""
+"""Range of mathematical letters and digits, for example in italics. They are replaced by ordinary letters and digits.
+"""
 _WINDOWS_1252 = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
 """Windows-1252 character for each control character that results from decoding its byte as Latin-1."""
 _SOFT_HYPHEN = "\u00ad"
@@ -39,8 +40,8 @@ def clean(text: str) -> str:
     """Normalise text to one line: NFC, single spaces, ligatures spelled out, no control characters.
 
     Latin-1 control characters become windows-1252 characters (``1850–1900``), letters and digits in a mathematical
-    style become plain ones (``𝑇`` is ``T``), and surrogate pairs are joined. Between two digits, other removed
-    characters are replaced by a space, soft hyphens by a hyphen.
+    style become ordinary ones (``𝑇`` becomes ``T``), and surrogate pairs are joined. If a character is removed between
+    two digits, it is replaced by a hyphen (soft hyphens) or a space (others).
 
     Superscripts, subscripts and mathematical signs are kept: ``W m⁻²`` does not become ``W m-2``, as with NFKC.
     """
@@ -65,12 +66,12 @@ def _replace_unusual(match: re.Match[str]) -> str:
 
 
 def _to_plain(char: str) -> str:
-    """Return the plain form of a styled letter or digit, and an empty string for other unusual characters."""
+    """Return the ordinary form of a styled letter or digit; an empty string for other unusual characters."""
     return unicodedata.normalize("NFKC", char) if char >= _STYLED_CHARACTERS[0] else ""
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
-    """Count lower-cased words; a compound counts as a whole, and so does each of its parts."""
+    """Count lower-cased words; a hyphenated compound is counted, and so is each of its parts."""
     joined_text = "\n".join(texts).lower().replace("‐", "-")
     if LINE_END_HYPHEN in joined_text:
         joined_text = _replace_broken_words(joined_text, lambda _left, _right: " ")  # halves of words are not words
@@ -85,8 +86,8 @@ def count_words(texts: Iterable[str]) -> Counter[str]:
 def join_hyphens(text: str, vocabulary: Counter[str]) -> str:
     """Replace each :data:`LINE_END_HYPHEN` by a hyphen or nothing.
 
-    For example, ``prob￾lems`` becomes problems, and ``short￾lived`` short-lived. ``vocabulary`` counts the words of the
-    whole document (:func:`count_words`), which decide between spellings.
+    For example, ``prob￾lems`` becomes problems, and ``short￾lived`` short-lived. ``vocabulary`` has the word counts of
+    the whole document (:func:`count_words`), which decide between the two spellings.
     """
     if LINE_END_HYPHEN not in text:
         return text

@@ -1,4 +1,7 @@
-"""Read files of all supported types into documents, within size limits; a file that fails does not stop the others."""
+"""Read files of all supported types into documents, within size limits.
+
+A file that cannot be read does not affect the others.
+"""
 
 import errno
 from collections import Counter
@@ -29,9 +32,9 @@ class FileReader:
     magic: bytes = b""
     """First bytes of files of this type, used if the file name ending is unknown; empty if there are no such bytes."""
     paged: bool = False
-    """True if ``read`` accepts a page callback as an additional argument."""
+    """Whether ``read`` accepts a page callback as an additional argument."""
     packed: bool = False
-    """True if ``read`` receives gzip-compressed content without prior decompression."""
+    """Whether ``read`` receives gzip-compressed content without prior decompression."""
 
 
 READERS: Registry[FileReader] = Registry(
@@ -39,16 +42,12 @@ READERS: Registry[FileReader] = Registry(
     "climassay.readers",
     [f"climassay.corpus.readers.{name}" for name in ("pdf", "html", "markdown", "text", "archives", "word", "tables")],
 )
-"""File readers by the name of the file type."""
 
 
 def reader(kind: str, *endings: str, **fields: Any) -> Callable[[Read], Read]:
     """Register a function as the reader of a file type.
 
-    Args:
-        kind: Name of the file type.
-        endings: File name endings, with the dot.
-        fields: Further fields of :class:`FileReader`.
+    ``endings`` are file name endings with the dot; ``fields`` are further fields of :class:`FileReader`.
 
     Example:
         >>> @reader("rst", ".rst")
@@ -143,8 +142,8 @@ def read(
         on_page: Function called before each page of a PDF file with its number and the number of pages.
 
     Returns:
-        The documents (a table may contain several), and the parts that could not be read, each with a reason. An
-            unreadable file raises no error: the result has no documents and one reason.
+        The documents (several for some tables), and the parts that could not be read, each with a reason. An unreadable
+        file raises no error: its result has no documents and one reason.
     """
     options = options or ReadOptions()
     path = Path(path)
@@ -163,7 +162,7 @@ def read(
 
 
 def find_files(paths: Iterable[str | Path]) -> list[Path]:
-    """List the files to read: named files, and files of known types in named folders, sorted and without duplicates.
+    """Return the given files, and the files of known types in the given folders, sorted and without duplicates.
 
     In folders, hidden files and folders, files of unknown types, and links to files outside the folder are skipped,
     because an untrusted folder may link to private files.
@@ -203,7 +202,8 @@ def _iterate_files(folder: Path) -> Iterator[Path]:
 def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) -> Iterator[ReadResult]:
     """Read files, and all files in folders, one by one; see :func:`read` and :func:`find_files`.
 
-    For each folder that contains files of unknown types, one result at the end counts them in ``skipped``.
+    For each folder that contains files of unknown types, the last results have an entry in ``skipped`` with their
+    number.
     """
     files, unknown_endings = _sort_by_type(paths)
     for path in files:

@@ -26,7 +26,8 @@ _NOT_NESTED_TAGS = frozenset(
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "body"),
     ]
 )
-"""Tags that need no end tag, or whose element ends at the next tag of the same kind. They do not count as nested."""
+"""Tags that need no end tag, or whose element ends at the next tag of the same kind. Such elements do not count as
+nested."""
 _VOID_TAGS = frozenset(
     [
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),
@@ -118,7 +119,7 @@ def read_html_text(
     Args:
         markup: A whole page or a fragment.
         source: Name of the file in error messages.
-        references: True to include lists of references.
+        references: Whether to include lists of references.
 
     Returns:
         Blocks with the headings above them, and the number of omitted blocks by kind.
@@ -182,7 +183,7 @@ def xml_to_html(markup: str) -> str | None:
 
 
 class _EntityDefinedError(Exception):
-    """Raised when an XML text defines an entity."""
+    """Error for an XML text that defines an entity."""
 
 
 def _reject_entity(*_: object) -> None:
@@ -190,7 +191,7 @@ def _reject_entity(*_: object) -> None:
 
 
 class _HtmlWriter:
-    """Converts the events of an XML parser to HTML."""
+    """Converter from the events of an XML parser to HTML."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []

@@ -1,4 +1,4 @@
-"""Split a parsed page into text blocks with headings, tables and exponents; navigation is omitted and counted."""
+"""Split a parsed page into text blocks with headings, tables and exponents; omit and count navigation."""
 
 import re
 from collections import Counter
@@ -73,7 +73,7 @@ _LIKELY_NAME = re.compile(
     rf"{_PREFIX}(?:share|social|sidebar|related|comments?|promos?|banner|menu|noprint|teasers?){_SUFFIX}",
     re.IGNORECASE,
 )
-"""Pattern of class names and ids of navigation that content sections may also have."""
+"""Pattern of class names and ids that both navigation and content sections may have."""
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _NOTE_NAME = re.compile(
     r"(?:^|[\s_-])(?:foot|end)?(?:notes?|noteref|fn|fnref|footnotes?|endnotes?|cite|citation|xref|bibr|reference)(?:$|[\s_-])",
@@ -91,19 +91,19 @@ _SENTENCE_OR_FIGURE = re.compile(r"[.!?…。]['\"”’»)\]]*$|\d")
 _SENTENCE_END = re.compile(r"[^.][.!?。]['\"”’»)\]]*$")
 _SPACE = re.compile(r"\s+")
 MAX_LINK_SHARE = 0.8
-"""Maximum fraction of link text in a short block that is not a sentence; with more, the block counts as navigation."""
+"""A short block that is not a sentence counts as navigation if a higher fraction of its text is links."""
 SHORT_BLOCK = 120
 MAX_NAVIGATION_LENGTH = 600
 """Maximum length of a navigation element in characters. A longer element is omitted only if it is mostly links."""
 SHORT_FORM = 200
 SHORT_NAMED = 200
 MIN_SPACES = 3
-"""Minimum number of spaces in a sentence; an element named like a sidebar is kept if it has such a sentence."""
+"""An element named like a sidebar is kept if one of its sentences has at least this number of spaces."""
 LINK_HEAVY = 0.5
 MIN_MAIN_SHARE = 0.3
-"""Minimum fraction of the page's text for ``<main>`` or ``<article>`` to be taken as the content."""
+"""``<main>`` or ``<article>`` is taken as the content if it has at least this fraction of the page's text."""
 MAX_PROSE_OUTSIDE = 0.5
-"""Maximum ratio of the running text outside the content to the content; above it, the whole page is read."""
+"""The whole page is read if the ratio of running text outside the content to the content exceeds this value."""
 LONG_CELL = 300
 """Maximum length, in characters, of a cell with paragraphs. A table with a longer cell counts as a layout table."""
 MIN_DATA_ROWS = 3
@@ -116,9 +116,7 @@ _SCAN_FACTOR = 40
 def extract_blocks(page: LexborHTMLParser, *, references: bool = False) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     """Return the text blocks of a parsed page in reading order, and the number of omitted parts by kind.
 
-    Args:
-        page: Parsed page; its scripts and styles are removed in place.
-        references: True to include lists of references.
+    Scripts and styles are removed from ``page`` in place. ``references`` includes lists of references.
     """
     for node in page.css("script, style"):
         node.decompose()
@@ -171,13 +169,13 @@ class _Siblings(NamedTuple):
     nodes: Iterator[LexborNode]
     in_link: bool = False
     is_note_like: bool = False
-    """True inside a link to another part of the page, or inside an element whose name identifies it as a note."""
+    """True inside a link to another part of the page, or inside an element whose name identifies a note."""
     is_block: bool = False
-    """True if the current text block ends after the last sibling."""
+    """Whether the current text block ends after the last sibling."""
 
 
 class _Walker:
-    """Traverses a page and splits its text into blocks."""
+    """Traversal of a page that splits its text into blocks."""
 
     def __init__(self, page_length: int, *, is_whole_page: bool, skipped: int | None = None) -> None:
         self.blocks: list[Block] = []
@@ -192,7 +190,7 @@ class _Walker:
         self._has_cell_roles = False
 
     def walk(self, node: LexborNode) -> None:
-        """Add all text inside a node. There is no recursion, so that deep pages cannot overflow the stack."""
+        """Add all text inside a node. The traversal is iterative, so that deep pages cannot overflow the stack."""
         self._has_cell_roles = node.css_first("[role=cell], [role=gridcell]") is not None
         stack = [_Siblings(node.iter(include_text=True))]
         while stack:
@@ -207,7 +205,7 @@ class _Walker:
         self.end_block()
 
     def _visit_node(self, node: LexborNode, siblings: _Siblings) -> "list[_Siblings]":
-        """Process a node; return those of its children that must be visited separately."""
+        """Process a node; return the children that must be visited separately."""
         tag = self._get_tag(node)
         if tag == "-text":
             text = node.text(deep=False) or ""
@@ -282,7 +280,7 @@ class _Walker:
         return clean(joined_text.text)
 
     def _inline_parts(self, node: LexborNode, tag: str, siblings: _Siblings) -> list[TextPart] | None:
-        """Return the parts of an inline node; None if its children must be visited."""
+        """Return the parts of an inline node; None if its children must be visited separately."""
         if tag == "-text":
             return [TextPart(node.text(deep=False) or "")]
         if tag == "br":
@@ -301,7 +299,7 @@ class _Walker:
         return None
 
     def _is_content(self, node: LexborNode, tag: str) -> bool:
-        """Return whether a node is part of the content; if not, and if it has text, count it as omitted."""
+        """Return whether a node is part of the content. A node with text that is not is counted as omitted."""
         if tag == "-text":
             return True
         if tag in _INVISIBLE_TAGS or tag.startswith(("-", "!", "_")) or node.mem_id == self._skipped_id:
@@ -415,7 +413,7 @@ def _get_tag(node: LexborNode | None) -> str:
 
 
 def _find_styled_script(node: LexborNode) -> Script | None:
-    """Return whether the style or class of a ``<span>`` makes it a superscript or subscript; None for neither."""
+    """Return the vertical position that the style or class of a ``<span>`` states; None if they state none."""
     attributes = node.attributes
     if not attributes:
         return None
@@ -429,7 +427,7 @@ def _get_role(node: LexborNode) -> str:
 
 
 def _list_children(node: LexborNode, tag: str, siblings: _Siblings) -> _Siblings:
-    """Return the children of an inline element, with the properties they inherit."""
+    """Return the children of an inline element, with the properties that they inherit from it."""
     nodes = node.iter(include_text=True)
     if tag != "a":
         return _Siblings(nodes, siblings.in_link, siblings.is_note_like)
@@ -472,7 +470,7 @@ def _parse_span(cell: LexborNode, name: str) -> int:
 
 
 def _is_layout(table: LexborNode, rows: list[LexborNode]) -> bool:
-    """Return whether a table serves to arrange parts of a page instead of presenting data."""
+    """Return whether a table only arranges parts of a page instead of presenting data."""
     if table.attributes.get("role") in ("presentation", "none"):
         return True
     cells = [_find_cells(row) for row in rows]

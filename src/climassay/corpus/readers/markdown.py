@@ -155,7 +155,7 @@ def read_markdown_text(
     Args:
         text: Text without front matter.
         source: Name of the file in error messages.
-        references: True to include lists of references.
+        references: Whether to include lists of references.
 
     Raises:
         DocumentError: An HTML table is nested too deeply.
@@ -171,7 +171,7 @@ def read_markdown_text(
 
 
 class _MarkdownReader:
-    """Splits Markdown text into blocks."""
+    """Reader that splits Markdown text into blocks."""
 
     def __init__(self, source: str) -> None:
         self.blocks: list[Block] = []
@@ -237,7 +237,7 @@ class _MarkdownReader:
         return clean(_PLACEHOLDER.sub(lambda match: self._verbatim[int(match[1])], line))
 
     def _replace_tables(self, text: str) -> str:
-        """Replace each HTML table by a placeholder that is a paragraph of its own."""
+        """Replace each HTML table by a placeholder in a separate paragraph."""
         parts: list[str] = []
         position = 0
         while (start_tag := _TABLE_START.search(text, position)) and (
@@ -259,7 +259,7 @@ class _MarkdownReader:
             self._add_block(block.text)
 
     def _join_tokens(self, tokens: "Sequence[Token]") -> str:
-        """Return the text of a line, with superscripts and subscripts from HTML tags, ``^`` and ``~`` resolved."""
+        """Return the text of a line, resolving superscripts and subscripts from HTML tags, ``^`` and ``~``."""
         parts: list[TextPart] = []
         script = Script.NORMAL
         for token in tokens:

@@ -50,13 +50,13 @@ HEADER_BYTES = 1024
 TRAILER_BYTES = 2048
 MAX_TITLE = 200
 MAX_TEXT_OBJECTS = 50_000
-"""Maximum number of text objects on a page: ten times as many as on a page full of numbers. Reading more takes
-minutes."""
+"""Maximum number of text objects on a page, ten times as many as on a page full of numbers. Reading a larger number
+would take minutes."""
 MAX_CHARACTERS = 1_000_000
 """Maximum number of characters of a page."""
 _IMAGES = frozenset({pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM})
 _OPENING_PAGES = 4
-"""Number of pages, at the beginning, that may state how the document should be cited."""
+"""Number of first pages in which a recommended citation of the document is searched for."""
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
 _CHAPTER_NUMBER = re.compile(r"^\d{1,2}\s+(?=[A-Z])")
 _NO_TITLE = re.compile(
@@ -119,7 +119,6 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
 
 
 def _list_omitted_parts(omitted_counts: OmittedCounts) -> Iterator[OmittedParts]:
-    """Yield one entry per kind of omitted block, the most frequent kind first."""
     totals: Counter[str] = Counter()
     for (kind, _), count in omitted_counts.items():
         totals[kind] += count
@@ -153,7 +152,6 @@ def _open_pdf(data: bytes, source: str) -> pypdfium2.PdfDocument:
 def _read_pages(
     pdf: pypdfium2.PdfDocument, source: str, on_page: PageCallback | None, omitted_counts: OmittedCounts
 ) -> tuple[list[PdfPage], list[Skipped]]:
-    """Return the lines of every page, and messages about pages that could not be read."""
     reader = LineReader(omitted_counts)
     pages: list[PdfPage] = []
     image_pages: list[int] = []
@@ -250,13 +248,14 @@ MAX_BOXES = 20_000
 MAX_OBJECTS = 500_000
 """Maximum number of lines, images and text objects of a page that can be rendered."""
 CONTEXT = 60
-"""Number of letters before and after a quotation that distinguish it from other occurrences on the page."""
+"""Number of letters before and after a quotation that are compared if the quotation occurs several times on the page.
+"""
 MIN_PART = 8
 """Minimum number of letters in a matching part of a quotation. Shorter matches are ignored as coincidences."""
 MIN_MATCHED = 0.8
 """Minimum fraction of a quotation's letters that the matching parts must cover."""
 MAX_GAP = 1500
-"""Maximum number of letters between matching parts, which may belong to a figure's caption or another column."""
+"""Maximum number of letters between matching parts; a figure's caption or another column may separate them."""
 EDGE = 20
 """Number of letters on each side of a page break that are used to locate a quotation across the break."""
 SAME_LINE = 0.5
@@ -293,7 +292,7 @@ class DrawnPage:
 
         Args:
             words: The quotation.
-            before: Text before the quotation, to distinguish repeated words.
+            before: Text before the quotation, to choose among several occurrences.
             after: Text after the quotation.
 
         Returns:
@@ -344,7 +343,7 @@ class DrawnPage:
 
 
 def _find_parts(page_letters: str, quote_letters: str) -> list[tuple[int, int]]:
-    """Return the page spans, in letters, of a quotation's matching parts; empty if too few nearby letters match."""
+    """Return the page spans, in letters, of a quotation's matching parts; empty if they cover too little of it."""
     matcher = SequenceMatcher(None, page_letters, quote_letters, autojunk=False)
     longest_match = matcher.find_longest_match()
     search_start = max(0, longest_match.a - longest_match.b - MAX_GAP)
@@ -378,16 +377,11 @@ def _find_at_edge(
 
 
 def _count_common_prefix(first: str, second: str) -> int:
-    """Return the length of the common prefix of two texts."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def draw_page(data: bytes, number: int) -> DrawnPage:
-    """Render a page as a PNG image, with the position of each character.
-
-    Args:
-        data: The PDF file.
-        number: Page number, from 1.
+    """Render a page of a PDF file, numbered from 1, as a PNG image with the position of each character.
 
     Raises:
         DocumentError: The file cannot be read or has no such page, or the page has more than :data:`MAX_OBJECTS`

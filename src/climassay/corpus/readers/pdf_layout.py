@@ -1,4 +1,4 @@
-"""Remove running heads, feet and tables of contents from PDF pages, and sort lines into reading order."""
+"""Remove running heads, feet and tables of contents from PDF pages, and sort the lines into reading order."""
 
 import re
 from collections import Counter, defaultdict
@@ -11,7 +11,7 @@ from climassay.corpus.readers.pdf_lines import Line, OmittedCounts, PdfPage, has
 MARGIN_ZONE = 0.13
 """Fraction of the page height, at the top and at the bottom, that may contain running heads and feet."""
 MIN_PAGES_REPEATED = 3
-"""Minimum number of pages with a line at the same position for the line to be a running head, foot or margin tab."""
+"""Minimum number of pages on which a running head, foot or margin tab has the same position."""
 MAX_REPEATED = 0.6
 """Maximum fraction of a page's lines that may be running heads, feet and tabs."""
 MAX_HEAD_LENGTH = 150
@@ -91,7 +91,7 @@ def _locate_line(line: Line, page: PdfPage) -> Position:
 
 
 def _find_edge_lines(page: PdfPage) -> list[Line]:
-    """Return all lines on the topmost and on the bottommost baseline in the margins of a page."""
+    """Return all lines on the first and on the last baseline within the margins of a page."""
     bottom_zone, top_zone = MARGIN_ZONE * page.height, (1 - MARGIN_ZONE) * page.height
     top = max((line.y for line in page.lines if line.y > top_zone), default=None)
     bottom = min((line.y for line in page.lines if line.y < bottom_zone), default=None)
@@ -130,7 +130,7 @@ def _locate_header(line: Line, page: PdfPage) -> tuple[bool, int, int]:
 def _find_header_positions(
     pages: Sequence[PdfPage], edge_lines_by_page: Sequence[list[Line]]
 ) -> set[tuple[bool, int, int]]:
-    """Return the positions (page half, baseline, type size) at which most pages have a short isolated line."""
+    """Return the positions (half of the page, baseline, type size) at which most pages have a short isolated line."""
     counts: Counter[tuple[bool, int, int]] = Counter()
     text_size = median(line.size for page in pages for line in page.lines)
     for page, edge_lines in zip(pages, edge_lines_by_page, strict=True):
@@ -246,7 +246,6 @@ def _sort_downwards(chunks: list[Chunk]) -> list[Chunk]:
 
 
 def _find_gutter(lines: list[Line]) -> float | None:
-    """Return the left edge of the right column if the lines form two columns, otherwise None."""
     long_lines = [line for line in lines if len(line.text) >= MIN_COLUMN_LINE]
     if len(long_lines) < 2 * MIN_COLUMN_LINES:
         return None

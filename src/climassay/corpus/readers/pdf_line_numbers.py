@@ -16,7 +16,7 @@ MAX_EDGE_DISTANCE = 3.0
 """Maximum horizontal distance between the edges of two numbers in one column, in points."""
 MAX_STEP = 10
 MAX_CHAINS = 20
-"""Maximum number of columns of numbers that are checked per page."""
+"""Maximum number of number columns that are checked per page."""
 MAX_MISSING_NUMBERS = 3
 """Maximum number of consecutive numbers missing from a column, for example beside a figure."""
 MIN_NUMBERS = {1: 5}
@@ -43,7 +43,7 @@ class _Number:
     x1: float
     line: Line
     edge: EdgeNumber | None
-    """Position of the number in its line; None if the line consists of the number only."""
+    """Position of the number in its line; None if the line contains only the number."""
 
     @property
     def y(self) -> float:
@@ -183,13 +183,7 @@ def _has_enough_numbers(chain: _Chain) -> bool:
 
 
 def _is_crossed(chain: _Chain, page: PdfPage, margin: float = 1.0) -> bool:
-    """Return whether text extends into the column of numbers, as around a numbered list.
-
-    Args:
-        chain: Column of numbers.
-        page: Page of the numbers.
-        margin: Distance above and below the numbers within which text is checked, in points.
-    """
+    """Return whether text extends into the column of numbers, up to ``margin`` points above and below the numbers."""
     left, right = min(number.x0 for number in chain.numbers), max(number.x1 for number in chain.numbers)
     top, bottom = chain.numbers[0].y, chain.numbers[-1].y
     numbers_by_line = {id(number.line): number for number in chain.numbers}
@@ -213,7 +207,7 @@ def _find_text_edges(number: _Number) -> tuple[float, float]:
 
 
 def _are_beside_prose(chains_with_page: Iterable[tuple[PdfPage, _Chain]]) -> bool:
-    """Return whether the numbers are beside most lines of their pages, and beside lines that continue sentences."""
+    """Return whether most lines of the pages have a number beside them, and enough of them continue sentences."""
     n_numbered_lines = n_prose = n_text_lines = n_lines = 0
     pages: dict[int, tuple[PdfPage, int, set[int]]] = {}
     for page, chain in chains_with_page:
@@ -239,7 +233,6 @@ def _are_beside_prose(chains_with_page: Iterable[tuple[PdfPage, _Chain]]) -> boo
 
 
 def _find_nearest_line(number: _Number, rows: dict[int, list[Line]]) -> Line | None:
-    """Return the line closest to a number among those on the same baseline; None if there is none."""
     row = round(number.y / 4)
     lines = [line for nearby_row in (row - 1, row, row + 1) for line in rows.get(nearby_row, ())]
     lines_on_baseline = [line for line in lines if abs(line.y - number.y) <= MAX_BASELINE_DISTANCE * line.size]
@@ -256,7 +249,7 @@ def _continues_sentence(text: str) -> bool:
 
 
 def _list_columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
-    """Return the side and position of the edge, the step and the first number of each column of line numbers."""
+    """Return the side and position of the shared edge, the step and the first number of each column of numbers."""
     columns: dict[tuple[bool, int], tuple[bool, float, int, int]] = {}
     for chain in chains:
         key = chain.by_right_edge, round(chain.edge / MAX_EDGE_DISTANCE)

@@ -27,7 +27,7 @@ MAX_PIECE_GAP = 1.3
 """Maximum gap between two pieces of a line, as a multiple of the type size."""
 MIN_SAMPLED_LENGTH = 3
 MIN_WIDE_SHARE = 0.6
-"""Minimum width, as a fraction of the page width, at which a line may consist of two lines in adjacent columns."""
+"""A line may consist of two lines in adjacent columns if it has at least this fraction of the page's width."""
 GUTTER = 1.2
 MIN_GUTTER_LINES = 4
 GUTTER_SAMPLE = 6
@@ -50,7 +50,8 @@ _SIGNS = "+-−–‐"
 _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|-medi|cmbx|sfbx|\bbd\b", re.IGNORECASE)
 _FAMILY = re.compile(r"(?:[A-Z]{6}\+)?([A-Za-z]+)")
 MIN_TURNED_CHARACTERS = 400
-"""Minimum number of characters in another writing direction; shorter texts are labels, such as the title of an axis."""
+"""Text in another writing direction is read if it has at least this number of characters; shorter texts are labels,
+such as the title of an axis."""
 _LEADING_NUMBER = re.compile(r"\d{1,4}(?!\d)")
 _TRAILING_NUMBER = re.compile(r"(?<!\d)\d{1,4}$")
 _SPACE = re.compile(r"\s+")
@@ -72,15 +73,15 @@ OmittedCounts = Counter[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class EdgeNumber:
-    """Number at the beginning or end of a line that a gap separates from the text: possibly a line number."""
+    """Number at the beginning or end of a line, separated from the text by a gap; possibly a line number."""
 
     digits: str
     x0: float
     x1: float
     text_edge: float
-    """Horizontal position of the edge of the remaining text that is nearer to the number."""
+    """Horizontal position of the edge of the remaining text that faces the number."""
     bold: bool
-    """True if the first and last characters of the rest of the line are bold."""
+    """Whether the first and last characters of the rest of the line are bold."""
     starts_bold: bool
 
 
@@ -98,14 +99,14 @@ class Line:
     size: float
     """Type size."""
     bold: bool
-    """True if the first and last characters are bold."""
+    """Whether the first and last characters are bold."""
     family: str
     """Name of the typeface without its style."""
     angle: int = 0
     """Writing direction relative to the horizontal of the page: 0, 90, 180 or 270 degrees."""
     starts_bold: bool = False
     hyphen: bool = False
-    """True if the line ends in a hyphen that, according to PDFium, divides a word."""
+    """Whether the line ends in a hyphen that, according to PDFium, divides a word."""
     n_marks: int = 0
     """Number of note marks removed from the text."""
     mark: str = ""
@@ -151,7 +152,7 @@ class PdfPage:
 
 
 class LineReader:
-    """Reads the lines of pages of one file, reusing buffers and font names."""
+    """Reader of the lines of a file's pages; it reuses buffers and font names."""
 
     def __init__(self, omitted_counts: OmittedCounts) -> None:
         self._omitted_counts = omitted_counts
@@ -174,11 +175,6 @@ class LineReader:
         """Read the lines of a page in the order of its content stream.
 
         PDFium divides lines well only if the text is displayed upright, so other pages are rotated first.
-
-        Args:
-            page: PDFium's handle of the page.
-            text_page: PDFium's handle of the page's text.
-            number: Page number, from 1.
 
         Yields:
             One page per writing direction with much text, the main direction first. Lines in other directions are
@@ -212,7 +208,7 @@ class LineReader:
             pdfium.FPDFText_ClosePage(self._handle)
 
     def _read_turned(self, text: str, has_equal_indices: bool, page: int, turn: int) -> list[Line]:
-        """Read all lines of a page, using coordinates in which text of one writing direction is horizontal."""
+        """Read all lines of a page in one writing direction, in coordinates in which they are horizontal."""
         self._turn = turn
         width = self._height if turn % 180 else self._width
         spans = [match.span() for match in _SEGMENT.finditer(text)]
@@ -237,17 +233,12 @@ class LineReader:
         return joined_lines
 
     def _to_pdfium_index(self, position: int, has_equal_indices: bool) -> int:
-        """Convert a position in the page's text to PDFium's character index."""
         return position if has_equal_indices else pdfium.FPDFText_GetCharIndexFromTextIndex(self._handle, position)
 
     def _split_at_gutter(
         self, spans: list[Span], lines: list[Line], has_equal_indices: bool, width: float
     ) -> list[Span]:
-        """Split lines that PDFium has joined across two columns, as in files that store text row by row.
-
-        Returns:
-            The spans after splitting; empty if no lines were joined.
-        """
+        """Split lines that PDFium has joined across two columns; return the spans, or [] if no lines were joined."""
         wide_lines = [
             n for n, line in enumerate(lines) if line.x1 - line.x0 > MIN_WIDE_SHARE * width and not line.angle
         ]
@@ -283,7 +274,7 @@ class LineReader:
         return split_spans
 
     def _find_gaps(self, line: Line, index: int) -> list[float]:
-        """Return the left edge of each text that follows a gap as wide as those between columns."""
+        """Return the left edge of each text that follows a gap at least as wide as a gap between columns."""
         left, top, right, bottom = (ctypes.c_double() for _ in range(4))
         starts: list[float] = []
         end = line.x0
@@ -296,7 +287,6 @@ class LineReader:
         return starts
 
     def _to_line_coordinates(self, x: float, y: float) -> tuple[float, float]:
-        """Convert a point on the page to line coordinates."""
         if self._turn == 90:
             return y, self._width - x
         if self._turn == 180:
@@ -304,7 +294,6 @@ class LineReader:
         return (self._height - y, x) if self._turn else (x, y)
 
     def _to_page_coordinates(self, x: float, y: float) -> tuple[float, float]:
-        """Convert a point in line coordinates to the page."""
         if self._turn == 90:
             return self._width - y, x
         if self._turn == 180:
@@ -319,7 +308,6 @@ class LineReader:
         return min(first_x, second_x), max(first_x, second_x)
 
     def _find_edges(self, index: int) -> tuple[float, float]:
-        """Return the left and right edges of a character."""
         box = self._box
         _get_loose_box(self._handle, index, self._box_ref)
         return self._find_horizontal_edges(box.left, box.bottom, box.right, box.top)
@@ -493,7 +481,6 @@ def has_leaders(line: Line) -> bool:
 
 
 def _count_characters_by_angle(lines: Iterable[Line]) -> dict[int, int]:
-    """Return the number of characters by writing direction, in degrees."""
     weights: dict[int, int] = {}
     for line in lines:
         weights[line.angle] = weights.get(line.angle, 0) + len(line.text)
@@ -501,7 +488,7 @@ def _count_characters_by_angle(lines: Iterable[Line]) -> dict[int, int]:
 
 
 def _find_letter(text: str, index: int) -> int:
-    """Return ``index``, or the index of the next letter if the character there is a digit or space."""
+    """Return ``index`` or, if the character there is a digit or space, the index of the next letter."""
     if not (text[index].isdigit() or text[index].isspace()):
         return index
     return next((letter_index for letter_index in range(index, len(text)) if text[letter_index].isalpha()), index)
@@ -510,8 +497,8 @@ def _find_letter(text: str, index: int) -> int:
 def _replace_superscript(text_before: str, superscript: str, text_after: str) -> str:
     """Return the replacement for a number in superscript position.
 
-    This is a Unicode superscript, plain digits (numerator or mass number of an isotope), or an empty string for a note
-    mark. A 2 or 3 after a single letter is an exponent (``R²``).
+    The replacement is a Unicode superscript; plain digits for a numerator or the mass number of an isotope; or an empty
+    string for a note mark. A 2 or 3 after a single letter is an exponent (``R²``).
     """
     if text_after and text_after in _FRACTION_BARS:
         return superscript
@@ -549,11 +536,7 @@ def _extract_page_text(text_page: Any) -> tuple[str, bool]:
 
 
 def _append_if_continued(line: Line, piece: Line, is_after_space: bool) -> bool:
-    """Append a piece to the preceding line if the piece is adjacent on the same baseline, or is a superscript.
-
-    Returns:
-        Whether the piece was appended.
-    """
+    """Append a piece that is adjacent on the same baseline or a superscript; return whether it was appended."""
     if piece.angle or line.angle or line.hyphen:
         return False
     size = max(line.size, piece.size)
@@ -595,7 +578,6 @@ def _append_if_continued(line: Line, piece: Line, is_after_space: bool) -> bool:
 
 
 def _is_right_to_left(text: str) -> bool:
-    """Return whether the first letter of a text belongs to a right-to-left script."""
     first_letter = next((char for char in text if char.isalpha()), " ")
     return unicodedata.bidirectional(first_letter) in {"R", "AL"}
 

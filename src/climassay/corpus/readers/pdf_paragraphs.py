@@ -74,7 +74,7 @@ class Paragraph:
 
     @property
     def bold(self) -> bool:
-        """True if all lines are bold."""
+        """Whether all lines are bold."""
         return all(line.bold for line in self.lines)
 
     @property
@@ -119,7 +119,7 @@ class Style:
     pitches: dict[int, float]
     """Usual distance between baselines, by type size in half points."""
     is_slides: bool = False
-    """True if the type is as large as on slides, where few lines are complete sentences."""
+    """Whether the type is as large as on slides, where few lines are complete sentences."""
 
     def pitch(self, size: float) -> float:
         """Return the usual distance between baselines for a type size."""
@@ -139,9 +139,7 @@ MIN_SLIDE_SIZE = 0.02
 def find_style(columns: Sequence[Sequence[Line]], page_height: float) -> Style:
     """Determine the usual type size, typefaces and line distances of a document, weighted by characters.
 
-    Args:
-        columns: Lines of each page in reading order.
-        page_height: Usual height of the pages, in points.
+    ``columns`` has the lines of each page in reading order; ``page_height`` is in points.
     """
     sizes: Counter[float] = Counter()
     families: Counter[str] = Counter()
@@ -184,7 +182,6 @@ def build_paragraphs(lines: Sequence[Line], style: Style) -> list[Paragraph]:
 
 
 def _begins_paragraph(paragraph: Paragraph, line: Line, style: Style) -> bool:
-    """Return whether a line begins a new paragraph after ``paragraph``."""
     last_line = paragraph.last
     gap = last_line.y - line.y
     pitch = style.pitch(max(last_line.size, line.size))
@@ -266,7 +263,7 @@ _OPENING_PUNCTUATION = "\"'“‘([{"
 
 
 def classify_paragraphs(paragraphs: Sequence[Paragraph], style: Style) -> None:
-    """Set the kind of each paragraph of one page in place; running text is the default."""
+    """Set the kind of each paragraph of one page in place."""
     body_lines = [line for paragraph in paragraphs for line in paragraph.lines if _is_body_size(line.size, style)]
     for index, paragraph in enumerate(paragraphs):
         previous = paragraphs[index - 1] if index else None
@@ -449,7 +446,7 @@ class _Heading:
     size: float
     bold: bool
     boxed: bool
-    """True for the title of a box, whose number does not belong to the numbering of sections."""
+    """Whether the heading is the title of a box, whose number does not belong to the numbering of sections."""
     depth: int | None
     """Depth of the section number, for example 3 for 7.2.1; None if the heading has no number."""
     paragraph: Paragraph
@@ -457,7 +454,7 @@ class _Heading:
 
 
 class BlockBuilder:
-    """Builds the blocks of a document from the classified paragraphs of its pages."""
+    """Builder of a document's blocks from the classified paragraphs of its pages."""
 
     def __init__(self, title: str, style: Style, options: ReadOptions, omitted_counts: OmittedCounts) -> None:
         self._style = style
@@ -538,7 +535,6 @@ class BlockBuilder:
             self._omit("headings without text", heading.paragraph)
 
     def _find_continued(self, paragraph: Paragraph) -> Paragraph | None:
-        """Return the earlier paragraph that this one continues; None if there is none."""
         if self._current_paragraph is not None and _continues(self._current_paragraph, paragraph):
             return self._current_paragraph
         if not _starts_lower(paragraph.first.text):
@@ -617,7 +613,6 @@ class BlockBuilder:
                 yield Block(text, *pages, headings=heading_texts, footnote=footnote)
 
     def _build_table_blocks(self, paragraph: Paragraph, headings: Sequence[_Heading]) -> Iterator[Block]:
-        """Yield a block for each row of a table, below the table's caption."""
         table = paragraph.table
         assert table is not None
         heading_texts = (*(heading.text for heading in headings), *([paragraph.caption] if paragraph.caption else []))
@@ -652,7 +647,6 @@ def _continues(previous: Paragraph, paragraph: Paragraph) -> bool:
 
 
 def _ends_section(heading: _Heading, heading_above: _Heading) -> bool:
-    """Return whether a new heading ends the section of a heading above it."""
     if heading.depth is not None and heading_above.depth is not None:
         return heading_above.depth >= heading.depth
     if heading.boxed or heading_above.boxed:

@@ -16,7 +16,7 @@ MAX_CELL_LENGTH = 60
 """Maximum length of a cell in characters; longer text is running text in another column of the page."""
 MIN_ROWS = 2
 MIN_NUMBERS_BESIDE = 3
-"""Minimum number of lines with a number beside another line for a page to have a table although no line has gaps."""
+"""If no line has gaps, a page has a table only if at least this many lines have a number beside another line."""
 MIN_SURE_ROWS = 3
 """Minimum number of rows of a table whose columns have no names."""
 MAX_COLUMNS = 60
@@ -27,7 +27,7 @@ MAX_ROW_GAP = 4.5
 MAX_LABEL_ROWS = 4
 """Maximum number of consecutive rows without numbers, such as lines of a long label."""
 MAX_ROWS_TO_NEXT = 2
-"""Maximum distance, in rows, from a possible running head or foot to the next row with numbers if both belong to one
+"""If a row that may be a running head or foot is at most this many rows from a row with numbers, both belong to one
 table."""
 MAX_HEADER_ROWS = 4
 MAX_HEADER_CELLS = 2
@@ -41,9 +41,9 @@ MIN_NUMERIC_SHARE = 0.3
 MAX_CONFLICT_SHARE = 0.25
 """Maximum fraction of rows with two cells in one column."""
 MIN_LOWER_CASE_SHARE = 0.3
-"""Minimum fraction of lines that begin in lower case for text continued from above to count as running text."""
+"""Text continued from above counts as running text if at least this fraction of its lines begins in lower case."""
 MIN_JUSTIFIED_SHARE = 0.5
-"""Minimum fraction of lines that reach the right edge for text to count as justified."""
+"""Text counts as justified if at least this fraction of its lines reaches the right edge."""
 MAX_EDGE_DISTANCE = 2.0
 """Maximum distance of a justified line from the right edge, in points."""
 MIN_PROSE_LENGTH = 25
@@ -53,11 +53,11 @@ MIN_FILLED_SHARE = 0.5
 MIN_COVERED_SHARE = 0.5
 """Minimum fraction of a column's width that a spanning cell must cover."""
 MIN_EQUAL_SHARE = 0.5
-"""Minimum fraction of rows whose numbers are all equal for the columns to count as panels of a figure."""
+"""Columns count as panels of a figure if the numbers are equal in at least this fraction of rows."""
 MIN_DENSE_COLUMNS = 4
 """Minimum number of numeric columns of a table without header and row labels."""
 MIN_LABELLED_SHARE = 0.5
-"""Minimum fraction of rows that begin with words in a table without a header."""
+"""Minimum fraction of the rows of a table without a header that must begin with words."""
 MAX_BASELINE_DISTANCE = 0.4
 """Maximum difference between baselines within a row, as a fraction of the type size."""
 _NUMBER = re.compile(r"[(\[<>≤≥~≈±+\-−–$€£]*\s?\d")
@@ -76,11 +76,7 @@ Interval = tuple[float, float]
 
 
 def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> tuple[list[PdfTable], list[Line]]:
-    """Find the tables of a page.
-
-    Args:
-        lines: Lines of the page.
-        split: Function that splits a line at the gaps between columns.
+    """Find the tables of a page; ``split`` splits a line at the gaps between columns.
 
     Returns:
         Tables from top to bottom, and the lines outside tables in input order.
@@ -134,7 +130,7 @@ def _may_be_cells(line: Line) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    """Return whether a cell is a number or a range of numbers, optionally with a sign or unit."""
+    """Return whether a cell is a number or a range of numbers; signs and units are allowed."""
     return _NUMBER.match(text) is not None and sum(map(len, _WORD.findall(text))) <= MAX_UNIT_LENGTH
 
 
@@ -227,11 +223,7 @@ def _find_row_runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
 
 
 def _arrange_table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[PdfTable, int] | None:
-    """Arrange rows in columns.
-
-    Returns:
-        The table, and the number of rows above it that belong to its header; None if the rows are not a table.
-    """
+    """Return rows as a table, and the number of header rows above them; None if the rows are not a table."""
     numeric_rows = [_select_short_cells(row) for row in rows if _is_tabular(row)]
     n_bridges = int(MAX_BRIDGE_SHARE * len(numeric_rows))
     numeric_columns = _merge_intervals(
@@ -315,7 +307,7 @@ def _merge_intervals(intervals: Sequence[Interval], n_bridges: int = 0) -> list[
 
 
 def _find_overlapped_columns(cell: Line, columns: Sequence[Interval]) -> list[int]:
-    """Return the index of the column that a cell overlaps most, and of every column that it mostly covers."""
+    """Return the indices of the column with the largest overlap with a cell, and of columns covered mostly by it."""
     overlaps = [min(cell.x1, right) - max(cell.x0, left) for left, right in columns]
     max_overlap = max(overlaps)
     is_covered = [
@@ -383,7 +375,6 @@ def _find_header_rows(
 def _has_worded_names(
     header: Sequence[Sequence[Sequence[Line]]], columns: Sequence[Interval], numeric_columns: Sequence[Interval]
 ) -> bool:
-    """Return whether the name of each numeric column in a header contains a word."""
     numeric_indices = [index for index, column in enumerate(columns) if column in numeric_columns]
     return all(any(_WORD.search(cell.text) for row in header for cell in row[index]) for index in numeric_indices)
 

@@ -68,7 +68,7 @@ MAX_CITATIONS = 2
 """Maximum number of bracketed citations in an entry; a paragraph with more is running text."""
 MIN_PROSE_WORDS = 8
 LOWER_CASE_SHARE = 0.6
-"""Minimum fraction of lower-case words for a paragraph below the heading to be running text."""
+"""A paragraph below the heading is running text if at least this fraction of its words is in lower case."""
 MAX_GAP = 2
 _TITLE = re.compile(r"[^\W\d_a-z][^\d.,;:]{2,60}")
 """Pattern of a short line without digits or punctuation, which may be the title of the section after the references."""
@@ -109,9 +109,6 @@ def omit_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Omitted
     Three kinds of blocks are references: blocks below a heading such as "References", except running text after the
     last entry; entries after a paragraph that consists of such a title; and sequences of at least :data:`MIN_ENTRIES`
     entries without a heading.
-
-    Args:
-        blocks: Blocks of one document in reading order.
     """
     is_reference = [any(map(is_references_heading, block.headings)) for block in blocks]
     looks_like_entries = [looks_like_entry(block.text) for block in blocks]
@@ -146,7 +143,7 @@ def omit_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Omitted
 def _unmark_prose(
     blocks: Sequence[Block], looks_like_entries: Sequence[bool], is_reference: list[bool], start: int, end: int
 ) -> None:
-    """Clear ``is_reference`` for running text after the last entry of a section, and for a section without entries.
+    """Clear ``is_reference`` for running text after the last entry of a section, or for a section without entries.
 
     In a section without entries, only running text is cleared if the heading is unambiguous.
     """
@@ -157,7 +154,6 @@ def _unmark_prose(
 
 
 def _is_prose(text: str) -> bool:
-    """Return whether a paragraph is running text that does not begin with an author."""
     words = _WORD.findall(text)
     n_lower = sum(word[0].islower() for word in words)
     is_text = len(words) >= MIN_PROSE_WORDS and n_lower >= LOWER_CASE_SHARE * len(words) and text[-1] in ".!?:)"
@@ -186,10 +182,7 @@ def _mark_after_title(
 
 
 def _mark_runs(looks_like_entries: Sequence[bool], is_reference: list[bool], start: int, end: int) -> None:
-    """Set ``is_reference`` for sequences of entries without a heading.
-
-    A single block of another kind does not end a sequence.
-    """
+    """Set ``is_reference`` for entries without a heading; one block of another kind does not end a sequence."""
     index = start
     while index < end:
         if not looks_like_entries[index]:

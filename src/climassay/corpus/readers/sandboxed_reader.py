@@ -1,6 +1,6 @@
-"""Read untrusted files in a separate process, which may crash, hang or exhaust its memory safely.
+"""Read untrusted files in a separate process, so that a crash, a hang or exhausted memory does not affect this process.
 
-PDF files are read by a large C library: a file that crashes it must not end a server, nor crash each restart of it.
+This matters most for PDF files, which are read by a large C library.
 """
 
 import base64
@@ -51,8 +51,8 @@ def read_sandboxed(
     """Read one file in a separate process; see :func:`climassay.corpus.readers.file_types.read`.
 
     The process may use ``max_memory`` bytes of address space, and is killed if it does not finish a page within
-    ``timeout`` seconds. An exception raised by ``on_page`` ends the reading. If the process crashes, hangs or runs out
-    of memory, the result has no documents and one reason.
+    ``timeout`` seconds. An exception raised by ``on_page`` stops the process. If the process crashes, hangs or runs out
+    of memory, the result has no documents and one reason for skipping the file.
     """
     request = {"path": str(path), "source": source, "options": asdict(options), "memory": max_memory}
     with _start_reader(request, timeout) as lines:
@@ -79,9 +79,7 @@ def read_sandboxed(
     return ReadResult(source, (), (Skipped(source, reason),))
 
 
-def draw_sandboxed(
-    path: Path, page: int, *, max_memory: int = MAX_MEMORY, timeout: float = DRAW_TIMEOUT
-) -> "DrawnPage":
+def draw_sandboxed(path: Path, page: int, *, max_memory: int = MAX_MEMORY) -> "DrawnPage":
     """Render a page of a PDF file in a separate process; see :func:`climassay.corpus.readers.pdf.draw_page`.
 
     Raises:
@@ -89,7 +87,7 @@ def draw_sandboxed(
     """
     from climassay.corpus.readers.pdf import DrawnPage
 
-    with _start_reader({"path": str(path), "page": page, "memory": max_memory}, timeout) as lines:
+    with _start_reader({"path": str(path), "page": page, "memory": max_memory}, DRAW_TIMEOUT) as lines:
         for line in lines:
             message = json.loads(line)
             if "error_message" in message:
@@ -101,10 +99,7 @@ def draw_sandboxed(
 
 @contextmanager
 def _start_reader(request: dict[str, Any], timeout: float) -> Iterator[Iterator[bytes]]:
-    """Start a reading process and yield an iterator over its output lines.
-
-    The process is killed when the block ends.
-    """
+    """Start a reading process and yield an iterator over its output lines; kill the process when the block ends."""
     # Should a file take the reader over, it finds no key and no password there.
     environment = {**environment_without_secrets(), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "climassay.corpus.readers.sandboxed_reader"]

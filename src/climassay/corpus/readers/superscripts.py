@@ -29,9 +29,8 @@ class TextPart(NamedTuple):
     text: str
     script: Script = Script.NORMAL
     is_note_like: bool = False
-    """True if a link within the page or a class name suggests a note mark; used only if the text itself does not
-    decide.
-    """
+    """Whether a link within the page or a class name suggests a note mark. This is considered only if the text is
+    ambiguous."""
 
 
 class JoinedText(NamedTuple):
@@ -96,11 +95,7 @@ _SHORT_WORD = 2
 
 
 def join_parts(parts: Sequence[TextPart]) -> JoinedText:
-    """Join the parts of a line, with exponents as superscript characters and without note marks.
-
-    Args:
-        parts: Parts in reading order.
-    """
+    """Join the parts of a line, with exponents as superscript characters and without note marks."""
     if all(part.script is Script.NORMAL for part in parts):
         return JoinedText("".join(part.text for part in parts), 0)
     line = _LineJoiner()
@@ -148,12 +143,12 @@ def _merge_split_exponents(parts: Sequence[TextPart]) -> list[TextPart]:
 
 
 def _is_continued(text: str, next_text: str) -> bool:
-    """Return whether two adjacent superscripts belong together: a sign and its digits, or parts of a list of marks."""
+    """Return whether two adjacent superscripts belong together: a sign and its digits, or parts of a list of notes."""
     return _SIGN_ALONE.fullmatch(text) is not None or text.strip()[-1:] in (",", ";") or next_text.strip() in (",", ";")
 
 
 class _LineJoiner:
-    """Builds the text of a line from its parts."""
+    """Builder of the text of a line from its parts."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -166,7 +161,7 @@ class _LineJoiner:
         """True if the last characters are a subscript."""
 
     def add(self, text: str) -> None:
-        """Append text. Insert a space first if removed text would otherwise leave two words or numbers joined."""
+        """Append text, inserting a space if the removal of text would otherwise join two words or numbers."""
         if not text:
             return
         if self._has_gap and self._tail[-1:].isalnum() and text[0].isalnum():
@@ -243,7 +238,10 @@ class _LineJoiner:
             self.add(f" {text}" if text_before[-1:].isdigit() and text[0].isdigit() else text)
 
     def _is_note(self, text: str, text_before: str, text_after: str, is_note_like: bool) -> bool:
-        """Return whether a superscript is a note mark, by its content, then the adjacent text, then the markup."""
+        """Return whether a superscript is a note mark.
+
+        The text decides or, if it is ambiguous, the text around it, then the markup.
+        """
         if _NOTE_MARK.fullmatch(text):
             return True
         text = text.rstrip(",;")
@@ -262,7 +260,7 @@ class _LineJoiner:
         return is_note_like if is_note is None else is_note
 
     def _are_digits_note(self, text: str, text_before: str, text_after: str) -> bool | None:
-        """Return whether superscript digits without a sign are a note mark; None if the adjacent text does not tell."""
+        """Return whether superscript digits without a sign are a note mark; None if the adjacent text is ambiguous."""
         if _ISOTOPE.match(text + text_after):
             return False
         if not text_before or text_before[-1].isspace():

@@ -8,9 +8,8 @@ from typing import NamedTuple
 _NUMBER = re.compile(r"\W*\d")
 _YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d")
 MAX_REPEATS = 50
-"""Maximum ratio of grid cells to table cells; above it, spans are ignored, since a small file could become a huge
-table.
-"""
+"""Spans are ignored if the ratio of grid cells to table cells would exceed this value, since a small file could
+otherwise become a huge table."""
 
 
 class TableCell(NamedTuple):
@@ -24,8 +23,8 @@ class TableCell(NamedTuple):
 def expand_spans(rows: Sequence[Sequence[TableCell]]) -> list[list[str | None]]:
     """Expand spanning cells into a grid, as :func:`format_rows` expects it.
 
-    A cell that spans several rows is repeated in each of them. A cell that spans several columns is put into the first;
-    the others are None.
+    A cell that spans several rows is repeated in each of them. A cell that spans several columns has its text in the
+    first; the others are None.
     """
     max_columns = max(map(len, rows), default=0)
     cells = [cell for row in rows for cell in row]
@@ -57,8 +56,8 @@ def _fill_from_above(grid_row: list[str | None], pending_cells: dict[int, tuple[
 def format_rows(rows: Sequence[Sequence[str | None]], n_header_rows: int | None = None) -> list[str]:
     """Return one text per table row, for example ``Year: 1990; CO2: 320; CH4: 41``.
 
-    Empty cells are omitted, because each value follows its column name. Without a header, cells are separated by bars,
-    and empty cells are kept (``a | | b``).
+    Empty cells are omitted, since column names identify the others. Rows without a header consist of all cells,
+    including empty ones, separated by bars (``a | | b``).
 
     Args:
         rows: Cells as cleaned text, header rows first; None for columns spanned by the cell to their left

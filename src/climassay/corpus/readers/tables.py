@@ -82,7 +82,7 @@ def find_columns(names: Sequence[str], chosen: TableColumns, source: str) -> Tab
 
 Row = Mapping[str, Any]
 LISTED_ROWS = 5
-"""Maximum number of invalid lines listed in a message; the others are counted."""
+"""Maximum number of invalid lines listed in a message; for the others, the message has only the number."""
 MAX_QUOTED = 60
 """Maximum number of characters of a line quoted in a message."""
 _MARKDOWN = re.compile(r"\]\(\S+?\)|^#{1,6} |^```|\$\$", re.MULTILINE)
@@ -172,7 +172,6 @@ def _find_common_value(rows: Sequence[Row], name: str | None) -> str | None:
 
 
 def _build_row_blocks(row: Row, columns: TableColumns) -> Iterator[Block]:
-    """Yield the paragraphs of the text in a row as blocks."""
     text = read_cell(row, columns.text)
     value = row.get(columns.headings) if columns.headings else None
     levels = [str(part) for part in value if part] if isinstance(value, list | tuple) else []

@@ -23,15 +23,16 @@ MARKUP_START = 4096
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)""")
 MIN_BROKEN_LENGTH = 25
-"""Maximum length, in characters, of a heading; a longer line without a full stop counts as part of a split sentence."""
+"""A longer line, in characters, that does not end in a full stop counts as part of a split sentence; a shorter one may
+be a heading."""
 MIN_PAGES = 3
-"""Minimum number of pages for form feeds to count as page breaks."""
+"""Form feeds separate pages if there are at least this many; a running line recurs on at least this many pages."""
 MAX_WRAPPED_LINE = 130
 """Maximum length of a wrapped line, in characters; longer lines are separate paragraphs."""
 # A number or a list mark alone is what is left of a table or a page; leaders are those of a table of contents.
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FIGURES = re.compile(r"\d\D+\d|\d{5}|[%°€$£±+−]")
-"""Pattern of two numbers, a long number or a sign such as ``%``; text that matches is not a page number."""
+"""Pattern of two numbers, a long number or a sign such as ``%``; a text that matches is not a page number."""
 _PAGE_AT_END = re.compile(r"(?:\.{3}|(?:\. ){3})[\s.]*(?:\d{1,4}|[ivxlc]{1,7})?$", re.IGNORECASE)
 _LEADERS = re.compile(r"\.{6,}|(?:\. ){6,}")
 _BLANK_LINES = re.compile(r"\n[ \t\u00a0]*(?:\n[ \t\u00a0]*)+")
@@ -104,7 +105,7 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
 
 
 def _find_omitted_kind(part: str) -> str | None:
-    """Return the kind of a paragraph to omit (contents line or stray signs); None if it is to be kept."""
+    """Return the kind of omitted part (contents line or stray signs) that a paragraph is; None if it is text."""
     if not (_WORD.search(part) or _FIGURES.search(part)):
         return "stray marks"
     return "contents lines" if _LEADERS.search(part) and _PAGE_AT_END.search(part) else None

@@ -119,7 +119,7 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
 
 
 def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list[Block], tuple[OmittedParts, ...]]:
-    """Return the blocks of a simplified body, with footnotes flagged, and the number of omitted parts by kind."""
+    """Return the blocks of a simplified body, marking footnotes, and the number of omitted parts by kind."""
     parts = list(body)
     try:
         markup = "".join(_convert(parts[start : start + BATCH_PARTS]) for start in range(0, len(parts), BATCH_PARTS))
@@ -135,7 +135,6 @@ def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list
 
 
 def _convert(parts: list[ET.Element]) -> str:
-    """Convert paragraphs and tables to HTML."""
     document = _new_element("document", [_new_element("body", parts)])
     reduced_file = io.BytesIO()
     with zipfile.ZipFile(reduced_file, "w") as file:
@@ -226,11 +225,7 @@ def _to_transitional(name: str) -> str:
 
 
 def _check_nesting(root: ET.Element, source: str) -> None:
-    """Reject an element nested more than :data:`MAX_NESTING` deep.
-
-    Raises:
-        DocumentError: The element is nested too deeply.
-    """
+    """Raise DocumentError if an element is nested more than :data:`MAX_NESTING` deep."""
     elements, depth = [root], 0
     while elements:
         elements, depth = [child for element in elements for child in element], depth + 1
@@ -290,8 +285,8 @@ def _new_element(tag: str, children: Iterable[ET.Element] = (), **attributes: st
     return element
 
 
-def _new_text_run(text: str, vertical: str | None = None) -> ET.Element:
-    run = _new_element("r", [_new_element("rPr", [_new_element("vertAlign", val=vertical)])] if vertical else [])
+def _new_text_run(text: str) -> ET.Element:
+    run = _new_element("r", [])
     ET.SubElement(run, f"{_WORD}t").text = text
     return run
 
@@ -301,7 +296,7 @@ def _set_style(paragraph: ET.Element, style: str) -> None:
 
 
 class _Simplifier:
-    """Reduces the body of a document to elements with text, and counts the omitted parts by kind."""
+    """Converter of a document's body to elements with text; it counts the omitted parts by kind."""
 
     def __init__(self, package: _Package) -> None:
         self.omitted_counts: Counter[str] = Counter()
@@ -391,7 +386,7 @@ class _Simplifier:
         return elements + self._pop_notes()
 
     def _pop_notes(self) -> list[ET.Element]:
-        """Return and clear the notes to insert after the current paragraph or table; empty inside a table."""
+        """Return and clear the notes to insert after the current paragraph or table; return [] inside a table."""
         if self._table_depth:
             return []
         notes, self._pending_notes = self._pending_notes, []
@@ -457,7 +452,7 @@ class _Simplifier:
         self._pending_notes = [*outer_notes, *parts]
 
     def _rewrite_drawing(self, element: ET.Element) -> None:
-        """Queue the text boxes of a drawing for insertion after its paragraph, and count its other parts as omitted."""
+        """Queue the text boxes of a drawing for insertion after its paragraph; count its other parts as omitted."""
         if element.tag == f"{_WORD}txbxContent":
             outer_boxes, self._pending_boxes = self._pending_boxes, []
             parts = self._rewrite_all(element)
@@ -562,7 +557,7 @@ def _parse_count(value: str | None) -> int:
 
 
 def _heading_level(paragraph: ET.Element, chain: list[_WordStyle]) -> int | None:
-    """Return the level of a heading, 1 to 6, from its style or outline level; None for other paragraphs."""
+    """Return the level of a heading, 1 to 6, given by its style or outline level; None for other paragraphs."""
     level_value = _value(paragraph, "pPr/outlineLvl")
     outline = _parse_count(level_value) if level_value else None
     for style in chain:

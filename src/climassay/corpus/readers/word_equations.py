@@ -1,4 +1,4 @@
-"""Write Word equations (Office Math Markup) as one line of text that keeps the meaning of digits."""
+"""Write Word equations (Office Math Markup) as one line of text that preserves exponents, indices and fractions."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def _format_child(element: ET.Element, name: str) -> str:
 
 
 def _read_property(element: ET.Element, name: str, default: str) -> str:
-    """Return the value of a property, such as the bracket of a delimiter; an empty value means none is drawn."""
+    """Return the value of a property, such as the bracket of a delimiter; an empty value means no bracket."""
     setting = element.find(f"{MATH}{element.tag.removeprefix(MATH)}Pr/{MATH}{name}")
     return default if setting is None else setting.get(f"{MATH}val", "")
 

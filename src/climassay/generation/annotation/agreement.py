@@ -32,15 +32,14 @@ class PairAgreement:
 class AnnotatorAgreement:
     """Agreement of annotators on whether drafts are valid, before any adjudication.
 
-    The 95% intervals of the coefficients are percentile bootstraps over items; for a single item there
-    are none.
+    The 95% intervals of the coefficients are percentile bootstraps over items; a single item has no interval.
     """
 
     items: int
     """Number of items labelled by two annotators or more."""
     raw: Estimate | ResampledEstimate | None
     """Mean proportion of agreeing pairs of labels per item, with Wilson's interval if every item has two labels. None
-    if no item has two labels; then the coefficients below are None, too."""
+    if no item has two labels; all coefficients are then None, too."""
     pairs: tuple[PairAgreement, ...]
     """Cohen's kappa by pair of annotators, the pair with the most items in common first."""
     fleiss: ResampledEstimate | None
@@ -55,19 +54,19 @@ class AnnotatorStatistics:
 
     annotator: str
     labels: int
-    """Number of current labels, not counting adjudications."""
+    """Number of current labels, excluding adjudications."""
     accepted: Estimate | None
     """Proportion of labels that accept the draft, with Wilson's interval; None if there are no labels."""
     reasons: Mapping[str, int]
     """Number of labels by reason for rejection."""
     median_seconds: float | None
-    """Median time per label, over the labels whose time is known; None if there are none."""
+    """Median time per label in seconds, over the labels whose time is known; None if there are none."""
     agreement: Estimate | None
-    """Proportion of labels that were confirmed, among the annotator's labels that another person adjudicated; None if
-    there are no such labels."""
+    """Proportion of the annotator's labels that an adjudication by another person confirmed, among those with such an
+    adjudication; None if there are none."""
     skips: int
     edits: int
-    """Number of labels that change the words or the term."""
+    """Number of labels that change the wording or the masked term."""
     adjudications: int
 
 
@@ -124,7 +123,7 @@ def measure_agreement(labels: Sequence[Label]) -> AnnotatorAgreement:
 def _mean_pair_agreement(counts: FloatArray) -> float:
     """Return the mean proportion of agreeing pairs of labels per item.
 
-    ``counts`` has the numbers of labels invalid and valid of each item, shape [items, 2].
+    ``counts`` has the numbers of labels invalid and valid, shape [items, 2].
     """
     totals = counts.sum(1)
     return float(((counts * (counts - 1)).sum(1) / (totals * (totals - 1))).mean())
@@ -144,10 +143,7 @@ def _cohen_kappa(labels: FloatArray) -> float:
 
 
 def _krippendorff_alpha(counts: FloatArray) -> float:
-    """Return Krippendorff's nominal alpha of two classes.
-
-    ``counts`` has the numbers of labels invalid and valid of each item, shape [items, 2].
-    """
+    """Return Krippendorff's nominal alpha of two classes; ``counts`` as for :func:`_mean_pair_agreement`."""
     totals = counts.sum(1)
     disagreement = float((2 * counts[:, 0] * counts[:, 1] / (totals - 1)).sum())
     invalid, valid = counts.sum(0)

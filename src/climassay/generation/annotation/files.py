@@ -1,4 +1,4 @@
-"""Annotations in files: climassay's own JSON Lines, which keep everything, and tables for spreadsheets."""
+"""Files of annotations: climassay's own JSON Lines, which contain everything, and tables for spreadsheets."""
 
 import csv
 import io
@@ -57,7 +57,7 @@ class AnnotationFile:
 
 @dataclass(frozen=True, slots=True)
 class _LabelLine:
-    """A line after the header: one label, skip or comment."""
+    """Line after the header, with one label, skip or comment."""
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
 
@@ -141,8 +141,8 @@ def read_annotations(path: Path) -> AnnotationFile:
 def write_table(path: Path, items: Iterable[AnnotationItem]) -> int:
     """Write current labels as comma-separated values, one label per row. An item without labels also gets a row.
 
-    A cell that a spreadsheet would take for a formula gets a leading apostrophe, which :func:`read_table` removes.
-    A path that ends in ``.xlsx`` gets a workbook, which cannot be imported.
+    If a spreadsheet would evaluate a cell as a formula, the cell gets a leading apostrophe, which :func:`read_table`
+    removes. If the path ends in ``.xlsx``, a workbook is written, which cannot be imported.
 
     Returns:
         Number of labels written.
@@ -184,7 +184,7 @@ def write_table(path: Path, items: Iterable[AnnotationItem]) -> int:
 
 
 def _escape_formula(text: str) -> str:
-    """Escape a text so that no spreadsheet evaluates it; unlike ``safe_cell``, this can be reversed exactly."""
+    """Escape a text that a spreadsheet would evaluate; unlike ``safe_cell``, the escape can be reversed exactly."""
     return "'" + text if text.startswith(_FORMULA_STARTS) else text
 
 
@@ -192,10 +192,6 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
     """Read labels from a table: comma- or tab-separated values, JSON Lines or Parquet, with :data:`COLUMNS`.
 
     Rows without label and annotator are skipped. Rows that cannot be read as a label are listed in ``unreadable``.
-
-    Args:
-        path: The table.
-        drafts: Drafts of the dataset by id.
 
     Raises:
         InputError: The file cannot be read, or lacks the column ``draft``, ``annotator`` or ``label``.

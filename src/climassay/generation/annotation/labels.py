@@ -28,7 +28,7 @@ ANNOTATION_REASONS: tuple[Reason, ...] = (
     Reason("self-inconsistency", "Given the passage, the marked answer does not come out", "7"),
     Reason("two right answers", "More than one answer is right", "8"),
 )
-"""Reasons for rejecting a draft; ``other`` needs a remark."""
+"""Reasons for rejecting a draft; the reason ``other`` requires a remark."""
 
 
 @settings(subject="The queue")
@@ -42,7 +42,7 @@ class AnnotationSettings:
     lease_seconds: Annotated[float, Field(ge=1, le=7 * 86400, allow_inf_nan=False)] = 1800
     """Seconds for which an item stays reserved for an annotator."""
     retrain_every: Annotated[int, Field(ge=1, le=1_000_000)] = 50
-    """Number of newly settled items after which retraining the validator is offered."""
+    """Retraining of the validator is suggested after this number of newly settled items."""
     include_rejected: bool = False
     """Also queue items that only screening or the validator rejected."""
     order: Order = "margin"
@@ -90,18 +90,19 @@ class Label:
     seconds: float | None = None
     """Time in seconds that the annotator spent on the item; None if unknown."""
     made_at: float = 0.0
-    """Time of the label in seconds since 1970-01-01 UTC; 0 if unknown; the store then uses the current time."""
+    """Time of the label in seconds since 1970-01-01 UTC. If it is 0 (unknown), the store uses the current time."""
     withdrawn_at: float | None = None
-    """Time at which the label was undone or replaced; None while the label counts."""
+    """Time at which the label was undone or replaced, in seconds since 1970-01-01 UTC; None if it is current."""
     adjudicates: bool = False
     """Whether the label decides a conflict."""
     key: str = ""
-    """Key chosen by the sender, unique in the dataset. If a label is sent again, it has the same key."""
+    """Key chosen by the sender, unique in the dataset. A label that is sent twice has the same key and is stored once.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """An item that an annotator skipped."""
+    """Item that an annotator skipped."""
 
     draft: str
     annotator: str
@@ -110,7 +111,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """Comment in the discussion of a draft. Comments decide nothing and are never changed."""
+    """Comment on a draft. Comments do not affect the outcome and are never changed."""
 
     key: str
     """Key that the sender chose, unique in the dataset."""
@@ -120,7 +121,7 @@ class Comment:
     made_at: float
     """Time of the comment in seconds since 1970-01-01 UTC."""
     adjudicates: bool = False
-    """Whether an adjudicator wrote it about a conflict."""
+    """Whether an adjudicator wrote the comment about a conflict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,21 +137,20 @@ class ImportReport:
     refused: tuple[str, ...]
     """One sentence for each label or comment that cannot be stored."""
     comments: int = 0
-    """Number of new comments."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotationItem:
-    """A draft in the annotation queue, with its labels."""
+    """Draft in the annotation queue, with its labels."""
 
     draft: Draft
-    """Draft after the pipeline, without the outcome of the labels."""
+    """Draft as the pipeline left it, without the outcome of the labels."""
     p_valid: float | None
-    """The validator's P(valid); hidden from annotators by default."""
+    """Validator's P(valid); hidden from annotators by default."""
     suggested_term: str | None
-    """Term that the masker chose (cloze only)."""
+    """Term chosen by the masker; for cloze statements only."""
     term_candidates: tuple[str, ...]
-    """Words that can be masked, in the order of the statement (cloze only)."""
+    """Words that can be masked, in the order of the statement; for cloze statements only."""
     labels: tuple[Label, ...]
     """Current labels of all annotators, oldest first."""
     state: ItemState = "open"
@@ -159,9 +159,9 @@ class AnnotationItem:
 
 
 ItemFilterState = Literal["", "todo", "done", "skipped", "conflict", "decided"]
-"""Filter of items by state. Relative to one annotator: ``todo`` (needs their label), ``done`` (has their label),
-``skipped`` (they skipped it). For everybody: ``conflict`` (labels disagree), ``decided`` (has an outcome). An empty
-text selects all items."""
+"""Filter of items by state. Three states depend on the annotator: ``todo`` (the item needs the annotator's label),
+``done`` (it has that label) and ``skipped``. The others do not: ``conflict`` (labels disagree) and ``decided`` (there
+is an outcome). An empty text selects all items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +176,12 @@ class ItemFilter:
 
 @dataclass(frozen=True, slots=True)
 class FoundItem:
-    """An item in a list, as one annotator sees it."""
+    """Item in a list, from the perspective of one annotator."""
 
     draft: Draft
     state: ItemState
     own_label: Label | None
-    """The annotator's own current label."""
+    """Current label by the annotator."""
     skipped: bool
     """Whether the annotator skipped the item."""
     comments: int
@@ -193,7 +193,7 @@ class AnnotationProgress:
 
     items: int
     left_out: int
-    """Number of drafts outside the queue: rejected by the automatic steps, failed, or decided elsewhere."""
+    """Number of drafts outside the queue: rejected by the automatic steps, failed, or decided outside this queue."""
     settled: int
     conflicts: int
     labelled_by: Mapping[str, int]
@@ -203,11 +203,11 @@ class AnnotationProgress:
     adjudicated: int
     """Number of items that the annotator adjudicated."""
     skipped: int
-    """Number of items that the annotator skipped; they return after :meth:`AnnotationStore.unskip`."""
+    """Number of items that the annotator skipped; :meth:`AnnotationStore.unskip` puts them back."""
     left_for_me: int
     """Number of open items that the annotator neither labelled nor skipped."""
     seconds: float
-    """Time in seconds that the annotator spent on labels; the sum over all annotators if no annotator is named."""
+    """Time, in seconds, spent on labels by the annotator, or by all annotators if none is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +257,8 @@ def check_comment(text: str) -> str:
 def check_label(draft: Draft, label: Label) -> Label:
     """Validate a label of a draft, and return it in the form in which it is stored.
 
-    Duplicate reasons are removed, and texts are cleaned. An invalid time becomes None, and so does a wording that
-    changes nothing.
+    Duplicate reasons are removed, and texts are cleaned. An invalid time, and a wording equal to the draft's, become
+    None.
 
     Raises:
         InputError: The label does not fit the draft; the message says what to change.
@@ -323,8 +323,8 @@ def _clean_text(text: str, subject: str) -> str:
 
 
 EDIT_FIELDS = ("edited_question", "edited_answer", "edited_options", "edited_correct")
-"""Columns of an edited question in exported tables and annotation tools. The answer of a cloze statement is the masked
-term; multiple choice has options and the letter of the correct option instead of an answer."""
+"""Names of the fields of an edited question in exported tables and annotation tools. The answer of a cloze statement is
+the masked term. A multiple-choice question has options and the letter of the correct option instead of an answer."""
 
 
 def label_fields(draft: Draft, label: Label) -> dict[str, list[str]]:
@@ -423,22 +423,18 @@ class ItemOutcome:
     state: ItemState
     decision: Decision | None = None
     wording: Wording | None = None
-    """The experts' wording; None if the words are unchanged."""
+    """Experts' wording; None if they did not change the wording."""
     made_at: float = 0.0
     """Time of the latest label that decides the outcome, in seconds since 1970-01-01 UTC."""
 
 
 def decide_outcome(labels: Sequence[Label], overlap: int, base: Wording) -> ItemOutcome:
-    """Return an item's state and the experts' decision from its current labels.
+    """Return an item's state and the experts' decision from its current labels, given oldest first.
 
-    The latest adjudication decides. Without one the item is open until ``overlap`` annotators have labelled it. Then
+    The latest adjudication decides. Without one, the item is open until ``overlap`` annotators have labelled it. Then
     all labels must agree: either all reject the draft, for any reasons, or all accept it with the same wording. Ratings
-    may differ by one point (:func:`~climassay.questions.types.longform.ratings_agree`).
-
-    Args:
-        labels: Current labels, oldest first.
-        overlap: Number of labels that the item needs.
-        base: Wording of the draft before any label.
+    may differ by one point (:func:`~climassay.questions.types.longform.ratings_agree`). ``base`` is the draft's wording
+    before any label.
     """
     adjudications = [label for label in labels if label.adjudicates]
     if adjudications:

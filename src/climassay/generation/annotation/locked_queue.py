@@ -1,4 +1,4 @@
-"""Changes of an annotation queue: reserve, label, skip, undo, comment, configure. Each locks the queue's row."""
+"""Changes of an annotation queue: reserve, label, skip, undo, comment and configure; each locks the queue's row."""
 
 import json
 import time
@@ -90,12 +90,9 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
 
 
 class LockedQueue:
-    """The annotation queue of a dataset, locked against other writers until the transaction ends.
+    """Annotation queue of a dataset, locked against other writers until the transaction of ``connection`` ends.
 
-    Args:
-        database: Database of the records.
-        connection: Connection in a transaction.
-        dataset: Name of the dataset; its queue is created if missing.
+    The queue is created if it is missing.
 
     Raises:
         InputError: There is no such dataset.
@@ -133,7 +130,7 @@ class LockedQueue:
         return int(self.connection.execute(increment.returning(queues.c.last_number)).scalar_one())
 
     def order(self) -> None:
-        """Assign queue positions to open items, at random if the validator has judged none of them."""
+        """Assign queue positions to open items, at random if the validator has scored none of them."""
         from climassay.generation.validation import choose_next
 
         query = sa.select(items.c.draft, items.c.position, items.c.p_valid).where(
@@ -226,7 +223,7 @@ class LockedQueue:
         self.connection.execute(leases.delete().where(*self._leases(annotator, draft)))
 
     def _needs_label(self, item: Any, annotator: str) -> bool:
-        """Return whether an open item needs one more label, counting others' leases as labels."""
+        """Return whether an open item needs one more label, counting the leases of other annotators as labels."""
         other_leases = sa.select(sa.func.count()).where(
             leases.c.dataset == self.dataset,
             leases.c.draft == item.draft,
@@ -259,11 +256,8 @@ class LockedQueue:
     def label(self, label: Label, draft: Draft) -> bool:
         """Store a label, replacing the annotator's earlier one, and update the item's outcome.
 
-        If a label with the same key is stored already, nothing changes.
-
-        Args:
-            label: Label to store.
-            draft: The draft as it was before annotation.
+        ``draft`` is the draft as it was before annotation. If a label with the same key is stored already, nothing
+        changes.
 
         Returns:
             True if the label was stored now; False if its key was stored before.
@@ -411,7 +405,7 @@ class LockedQueue:
             )
 
     def _store_outcome(self, draft: str, outcome: ItemOutcome) -> bool:
-        """Store the experts' decision on a draft, or delete it if there is none; return whether it changed."""
+        """Store the experts' decision on a draft, or delete it if there is none; return whether it has changed."""
         key = EXPERTS + draft
         condition = (decisions.c.dataset == self.dataset, decisions.c.key == key)
         stored_body = self.connection.execute(sa.select(decisions.c.body).where(*condition)).scalar()

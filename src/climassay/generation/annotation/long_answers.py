@@ -1,10 +1,10 @@
-"""Rating of long answers and writing of rubrics, as items of the annotation queue.
+"""Items of the annotation queue for rating long answers and for writing rubrics.
 
-An item to rate is a draft of a long question. Its passages are the answers, one or two to compare, and its options are
-the rated dimensions and criteria (:mod:`climassay.questions.types.longform`). An item whose rubric is written has the
-option ``Rubric``. Its answer is the initial rubric or empty, a label's answer the written rubric, its first passage
-the reference answer, and its second passage the text that the question rests on. Queue, overlap, skipping, undoing,
-conflicts and adjudication are those of all items; two different rubrics are a conflict.
+An item for rating is a draft of a long question. Its passages are the answer or the two answers to compare, and its
+options are the rated dimensions and criteria (:mod:`climassay.questions.types.longform`). An item for writing a rubric
+has the only option ``Rubric``. The draft's answer is the initial rubric, or empty; the answer in a label is the written
+rubric. The first passage is the reference answer, and the second the source text of the question. The queue treats both
+like all other items; two different rubrics are a conflict.
 """
 
 from collections.abc import Iterable, Sequence
@@ -191,7 +191,7 @@ def get_rubric(label: Label, item: AnnotationItem) -> tuple[Criterion, ...]:
 def finished_rubrics(items: Iterable[AnnotationItem]) -> list[Question]:
     """Return the questions whose rubrics are settled, in the order of their ids.
 
-    The rubric is that of the last adjudication, or else the one on which all annotators agree.
+    The rubric comes from the last adjudication or, if there is none, from the annotators, who all agree on it.
     """
     results = []
     for item in items:
@@ -219,9 +219,10 @@ def finished_rubrics(items: Iterable[AnnotationItem]) -> list[Question]:
 class RubricAgreement:
     """Agreement of the rubrics that different annotators wrote for the same questions, before any adjudication.
 
-    Criteria are matched one to one by an encoder. A match means the same subject: encoders hardly distinguish negations
-    or numbers. A chance-corrected coefficient would need the criteria that nobody lists, which are unknown. Instead,
-    ``floor`` estimates the proportion of criteria that match by chance. All 95% intervals resample questions.
+    Criteria are matched one to one by an encoder. A match means only that the criteria have the same subject, since
+    encoders hardly distinguish negations or numbers. A chance-corrected coefficient would require the criteria that no
+    annotator lists, which are unknown. Instead, ``floor`` estimates the proportion of criteria that match by chance.
+    All 95% intervals resample questions.
     """
 
     questions: int
@@ -231,7 +232,7 @@ class RubricAgreement:
     floor: float | None
     """Mean Dice coefficient between two halves of the same rubric; None if all rubrics have only one criterion."""
     matched: int
-    """Number of matched pairs of criteria."""
+    """Number of pairs of criteria that match."""
     levels: ResampledEstimate | None
     """Krippendorff's nominal alpha of the matched criteria's levels; None if all are equal or nothing matches."""
     weights: ResampledEstimate | None

@@ -1,4 +1,4 @@
-"""Importing labels, skips and comments that were made elsewhere; importing them again changes nothing."""
+"""Import labels, skips and comments that were made elsewhere; a repeated import changes nothing."""
 
 import time
 from collections.abc import Sequence
@@ -64,9 +64,8 @@ def import_labels(
 class _LabelMerge:
     """Merging of imported labels with stored ones.
 
-    Of the labels by one annotator for one draft, only the latest counts.
-
-    An adjudication and an ordinary label by the same annotator both count.
+    Of an annotator's labels for one draft, only the latest counts, but an adjudication and an ordinary label both
+    count.
     """
 
     def __init__(self, queue: LockedQueue, drafts: Sequence[str], keys: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
-"""Questions and model answers from elsewhere as items of the annotation queue, and the questions that experts accept.
+"""Items of the annotation queue made from other questions and answers, and the questions that experts accepted.
 
-An item is a draft without an origin. The document id of its main passage is the id of the question or answer, and the
-passage's text is the question's context, which may be empty.
+Such an item is a draft without an origin. The document id of its main passage is the id of the question or answer, and
+the text of the passage is the question's context, which may be empty.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,8 +29,8 @@ def question_drafts(questions: Iterable[Question]) -> Iterator[StoredDraft]:
 def answer_drafts(experiment: Experiment) -> list[StoredDraft]:
     """Return an annotation item for each freeform answer of an experiment, with the reference answer and the context.
 
-    Model and setting appear only in the document id of the main passage. It is hidden from annotators, but written to
-    exported files of labels.
+    Model and setting appear only in the document id of the main passage, which annotators do not see, but exported
+    files of labels contain.
     """
     questions = {(name, question.id): question for name, group in experiment.questions.items() for question in group}
     results = []
@@ -61,9 +61,7 @@ def source_id(draft: Draft) -> str:
 def accepted_questions(items: Iterable[AnnotationItem], overlap: int) -> list[Question]:
     """Return the questions that experts accepted, in the experts' wording, sorted by id.
 
-    Args:
-        items: Items with their labels; only settled ones count.
-        overlap: Number of labels that each item needs.
+    Only settled items count; an item needs ``overlap`` labels.
     """
     results = []
     for item in items:

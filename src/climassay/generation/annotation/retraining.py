@@ -1,4 +1,4 @@
-"""Training a validator on the experts' labels of a dataset, and reordering its queue by the validator's confidence."""
+"""Train a validator on the experts' labels of a dataset, and reorder the queue by the validator's confidence."""
 
 import hashlib
 import re
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from climassay.generation.validation import FeatureReader, LabelSet, TrainedValidator
 
 OnProgress = Callable[[int, int, str], None]
-"""Callback that gets the number of finished steps, the total number, and a description of the current phase."""
+"""Callback whose arguments are the number of finished steps, the total number, and a description of the current phase.
+"""
 FOLDER = "validators"
 """Folder of the workspace that holds the trained validators."""
 BATCH_SIZE = 100
@@ -44,7 +45,7 @@ class Retraining:
     cross_validated: dict[str, float]
     """Cross-validated scores by name, such as AUROC and Brier; see :attr:`climassay.learning.HeldOutScores.figures`."""
     judged: int
-    """Number of items that the validator judged in this call."""
+    """Number of items that this call scored with the validator."""
     trained: bool
     """Whether this call trained the validator; False if an earlier call trained it on the same labels."""
 
@@ -133,7 +134,7 @@ def retrain(
 def _judge_unsettled(
     records: Records, dataset: str, validator: "TrainedValidator", digest: str, report: OnProgress
 ) -> int:
-    """Judge the unsettled items that the validator has not judged yet, store P(valid), and return their number."""
+    """Score the unsettled items not scored yet, store P(valid), and return their number."""
     query = (
         sa.select(items.c.draft)
         .where(items.c.dataset == dataset, items.c.state.in_(("open", "conflict")))

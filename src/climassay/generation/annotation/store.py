@@ -1,4 +1,4 @@
-"""The annotations of a records database: items to label, labels, comments, progress and agreement."""
+"""Annotations of a records database: items to label, labels, comments, progress and agreement."""
 
 import json
 import re
@@ -73,7 +73,7 @@ def _in_transaction(
 ) -> Callable[Concatenate["AnnotationStore", str, P], T]:
     """Convert a method of the queue to a method of the store, which takes the dataset's name and uses one transaction.
 
-    With ``enqueue``, the pipeline's new drafts are always queued first; otherwise only if the item is missing.
+    If ``enqueue`` is True, the pipeline's new drafts are always queued first, otherwise only if the item is missing.
     """
 
     @wraps(method)
@@ -88,12 +88,9 @@ def _in_transaction(
 
 
 class AnnotationStore:
-    """The annotations of all datasets in one records database.
+    """Annotations of all datasets in one records database.
 
     Threads can share a store, and processes can share a database.
-
-    Args:
-        records: Records, already open.
     """
 
     def __init__(self, records: Records) -> None:
@@ -321,13 +318,7 @@ class AnnotationStore:
         )
 
     def conflicts(self, dataset: str, limit: int | None = None, offset: int = 0) -> list[AnnotationItem]:
-        """Return the items whose labels disagree, in the queue's order.
-
-        Args:
-            dataset: Name of the dataset.
-            limit: Maximum number of items; None for all.
-            offset: Number of items to skip at the beginning.
-        """
+        """Return the items whose labels disagree, in the queue's order; ``limit`` None returns all after ``offset``."""
         with self._database.read() as connection:
             draft_ids = queued_ids(connection, dataset, "conflict")[offset:]
             return read_items(connection, dataset, draft_ids[:limit])
@@ -335,7 +326,7 @@ class AnnotationStore:
     def next_conflict(self, dataset: str, after: str) -> str | None:
         """Return the draft id of the next conflict after an item; None if there is no other conflict.
 
-        After the last conflict the first one follows.
+        The first conflict follows the last one.
 
         Raises:
             InputError: The dataset has no such item.
@@ -393,10 +384,6 @@ class AnnotationStore:
 
         The item is reserved for :attr:`AnnotationSettings.lease_seconds`. Until the annotator labels or skips it, this
         method returns the same item again. Labels and reservations of an item together never exceed ``overlap``.
-
-        Args:
-            dataset: Name of the dataset.
-            annotator: Name of the annotator.
 
         Returns:
             The item, or None if no item is left for this annotator.

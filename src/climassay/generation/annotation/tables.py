@@ -1,7 +1,7 @@
 """Database tables of annotations, beside the drafts, and the queries that read items and labels.
 
-Labels, skips and comments are only ever added; ``withdrawn_at`` marks a label that no longer counts. Everything else
-can be computed from them again: the state of an item, and its outcome in ``draft_decisions``.
+Labels, skips and comments are never changed, except that ``withdrawn_at`` is set for a label that no longer counts. The
+state of an item, and its outcome in ``draft_decisions``, can be recomputed from them.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Publishing: from drafts or questions to a dataset that others can load, cite and check. See docs/publishing.md."""
+"""Publish drafts or questions as a dataset that others can load, cite and check. See docs/publishing.md."""
 
 from climassay.generation.publishing.dataset import (
     PublishedDataset as PublishedDataset,

@@ -1,4 +1,4 @@
-"""The card of a published dataset: a README that describes its contents, provenance, licences and agreement."""
+"""Card of a published dataset: a README that describes its contents, provenance, licences and agreement."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class PreparedDataset:
-    """A dataset with its splits, ready to be written."""
+    """Dataset with its splits, ready to be written."""
 
     name: str
     entries: Sequence[DatasetEntry]
@@ -34,7 +34,7 @@ class PreparedDataset:
     canary: str | None
     """GUID of the canary; None without a canary."""
     without_term: int
-    """Number of accepted cloze statements without a term, which are not published."""
+    """Number of accepted cloze statements that are not published because they have no term."""
     content_sha256: str
 
     @property
@@ -45,7 +45,7 @@ class PreparedDataset:
 
     @property
     def counts(self) -> dict[Kind, dict[Split, int]]:
-        """Number of questions by kind and split; empty splits are omitted, because they cannot be loaded."""
+        """Number of questions by kind and split, without empty splits, because these cannot be loaded."""
         counts = Counter(zip((entry.question.kind for entry in self.entries), self.splits, strict=True))
         return {kind: {split: counts[kind, split] for split in SPLITS if counts[kind, split]} for kind in self.kinds}
 
@@ -63,10 +63,7 @@ class PreparedDataset:
 def dataset_card(data: PreparedDataset, extra: str = "", configs: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return the text of a dataset's README, in Markdown with a YAML header for the Hugging Face Hub.
 
-    Args:
-        data: Dataset to describe.
-        extra: Additional sections in Markdown.
-        configs: Additional configurations for the package ``datasets``.
+    ``extra`` are additional sections; ``configs`` are additional configurations for the package ``datasets``.
     """
     import yaml
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -125,7 +122,6 @@ def dataset_card(data: PreparedDataset, extra: str = "", configs: Sequence[Mappi
 
 
 def _provenance_section(data: PreparedDataset) -> str:
-    """Return a section on the models and prompts that wrote the questions, the most frequent first."""
     seeds: dict[tuple[str, str, str, tuple[tuple[str, str], ...]], list[int]] = defaultdict(list)
     n_edited = 0
     for entry in data.entries:
@@ -153,7 +149,6 @@ def _provenance_section(data: PreparedDataset) -> str:
 
 
 def _sources_section(data: PreparedDataset) -> str:
-    """Return a section on the source documents and their licences, the most frequent source first."""
     main_counts: Counter[str] = Counter()
     retrieved_counts: Counter[str] = Counter()
     licences: dict[str, tuple[str | None, str | None]] = {}
@@ -183,10 +178,7 @@ def _sources_section(data: PreparedDataset) -> str:
 
 
 def _rejections_section(drafts: Sequence[Draft]) -> str:
-    """Return a section on the reasons for rejection by step, the most frequent first.
-
-    Failed calls are counted under the step ``write``.
-    """
+    """Return a section on the reasons for rejection by step; failed calls are counted under the step ``write``."""
     if not drafts:
         return ""
     first_counts: Counter[tuple[str, str]] = Counter()
@@ -212,7 +204,7 @@ def _rejections_section(drafts: Sequence[Draft]) -> str:
 
 
 def _agreement_section(drafts: Sequence[Draft]) -> str:
-    """Return a section on the annotators' agreement and on how often each validator agrees with the experts."""
+    """Return a section on the annotators' agreement, and on each validator's agreement with the experts."""
     verdicts_by_draft: list[dict[str, bool]] = []
     """For each draft: the last verdict by annotator, the latest one last."""
     for draft in drafts:
@@ -257,9 +249,9 @@ def _agreement_section(drafts: Sequence[Draft]) -> str:
 
 
 def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_words: int | None = None) -> str:
-    """Return a Markdown table with columns of numbers aligned right.
+    """Return a Markdown table; all columns after the first ``n_words`` are aligned right.
 
-    All columns after the first ``n_words`` are aligned right; by default those whose cells are all numbers.
+    By default, the columns whose cells are all numbers are aligned right.
     """
     is_right_aligned = [
         column >= n_words if n_words is not None else all(row[column].rstrip("%").isdigit() for row in rows)

@@ -1,4 +1,4 @@
-"""Publishing a dataset as a folder of tables, drafts and a card; reading it back, and uploading it to a hub."""
+"""Publish a dataset as a folder of tables, drafts and a card, read it back, and upload it to a hub."""
 
 import hashlib
 import re
@@ -37,13 +37,13 @@ from climassay.reporting import counted
 
 MANIFEST = "dataset.json"
 UNFINISHED = ".climassay-unfinished"
-"""File with the dataset's name that exists only while the dataset is written.
+"""Name of a file that contains the dataset's name and exists only while the dataset is written.
 
 If writing is interrupted, the file shows that the next call may replace the other files of the folder.
 """
 DRAFTS = "drafts.jsonl"
 _BENCHMARK = "benchmark.json"
-"""Manifest of the benchmark for other evaluation frameworks, which may be in the same folder."""
+"""Name of the manifest of the benchmark for other evaluation frameworks, which may be in the same folder."""
 
 
 class Manifest(BaseModel):
@@ -145,7 +145,7 @@ def prepare_dataset(
 ) -> PreparedDataset:
     """Select and split the questions that :func:`publish_dataset` writes; nothing is written yet.
 
-    If the folder already holds a dataset of this name, the GUID of its canary is used again. ``plan`` has the sizes and
+    If the folder already contains a dataset of this name, the GUID of its canary is reused. ``plan`` has the sizes and
     the seed of the splits; the other arguments are those of :func:`publish_dataset`.
 
     Raises:
@@ -201,9 +201,7 @@ def write_dataset(
     extra: str = "",
     configs: Sequence[Mapping[str, Any]] = (),
 ) -> PublishedDataset:
-    """Write a prepared dataset.
-
-    Delete files of an earlier dataset in the folder if the new dataset does not replace them.
+    """Write a prepared dataset, and delete those files of an earlier dataset in the folder that it does not replace.
 
     Args:
         prepared: Result of :func:`prepare_dataset`.

@@ -21,7 +21,7 @@ _SOURCE_COLUMNS = ("passage", "document", "section", "citation", "url", "licence
 
 @dataclass(frozen=True, slots=True)
 class DatasetEntry:
-    """A question to publish."""
+    """Question to publish, with its draft if it has one."""
 
     question: Question
     draft: Draft | None = None
@@ -39,7 +39,7 @@ class DatasetEntry:
 
     @property
     def placement(self) -> "Placement":
-        """Properties of the question that decide its split."""
+        """Properties that determine the split of the question."""
         if self.draft is not None:
             return draft_placement(self.draft)
         question = self.question
@@ -48,7 +48,7 @@ class DatasetEntry:
 
 
 def draft_placement(draft: Draft) -> Placement:
-    """Return the properties of a draft that decide the split of its question."""
+    """Return the properties of a draft that determine the split of its question."""
     main = draft.main
     return Placement(
         draft.kind, draft.level, main.document, main.document_id, main.id, main.text, draft.wording.question
@@ -89,7 +89,7 @@ def collect_entries(source: Sequence[Draft] | QuestionSet, kinds: Sequence[Kind]
 
 
 def count_without_term(source: Sequence[Draft] | QuestionSet) -> int:
-    """Return the number of accepted cloze statements without a term, which cannot be published."""
+    """Return the number of accepted cloze statements that cannot be published because they have no term."""
     return 0 if isinstance(source, QuestionSet) else sum(draft.usable and _lacks_term(draft) for draft in source)
 
 
@@ -165,12 +165,9 @@ def to_json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def to_parquet(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str], canary: str | None) -> bytes:
-    """Serialise rows to a Parquet file and return its bytes.
+    """Serialise rows to a Parquet file and return its bytes; ``canary`` is a sentence for the file's metadata.
 
-    Args:
-        rows: Rows as mappings from column names to values.
-        types: Type of each column, ``string`` or ``strings``.
-        canary: Canary sentence for the file's metadata.
+    ``types`` has the type of each column, ``string`` or ``strings``.
     """
     import pyarrow
     import pyarrow.parquet

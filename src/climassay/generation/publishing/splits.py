@@ -17,17 +17,17 @@ Stratum = tuple[str, str, str]
 SPLITS: tuple[Split, ...] = get_args(Split)
 SHARES = (0.8, 0.1, 0.1)
 _MIN_OVERLAP_WORDS = 8
-"""Number of consecutive words that passages of one document must share to count as overlapping."""
+"""Passages of one document overlap if they share at least this number of consecutive words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Properties that decide the split of a question."""
+    """Properties that determine the split of a question."""
 
     kind: Kind
     level: Level | None
     book: str
-    """Title of the main passage's document; empty if unknown, like all following fields."""
+    """Title of the main passage's document; empty if unknown. The same holds for the following fields."""
     document_id: str
     passage_id: str
     passage: str
@@ -85,8 +85,8 @@ def split_placements(items: Sequence[Placement], plan: SplitPlan) -> list[Split]
     main passages of one document. Within this constraint, each stratum (kind, level and book) is divided as planned.
 
     If the plan has proportions, questions are assigned in order, and each new group goes to the split in which its
-    stratum is most under-represented. Questions that are added later do not change earlier assignments, with one
-    exception: if a new passage joins two groups, the later group moves to the split of the earlier one.
+    stratum is most under-represented. Later questions do not change earlier assignments, except that a new passage may
+    join two groups: the later group then moves to the split of the earlier one.
 
     If the plan has numbers, the largest groups are assigned first, so added questions may change every assignment.
 
@@ -97,7 +97,7 @@ def split_placements(items: Sequence[Placement], plan: SplitPlan) -> list[Split]
 
 
 def group_questions(items: Sequence[Placement]) -> list[int]:
-    """Return the group of each question, named by the smallest index of a question in it."""
+    """Return the group of each question; a group is identified by the smallest index of its questions."""
     groups = _QuestionGroups()
     for item in items:
         groups.add(item)
@@ -135,7 +135,6 @@ class _QuestionGroups:
 
 
 def _group_features(item: Placement) -> Iterable[Hashable]:
-    """Yield the features of a question; questions with a common feature belong to one group."""
     if item.question:
         yield "question", normalise_text(item.question)
     if item.passage_id:
@@ -218,7 +217,7 @@ def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split
     }
 
     def rank_split(strata: Counter[Stratum], name: Split) -> tuple[bool, float, float]:
-        """Return the sort key by which the best split for a group with the given strata is chosen."""
+        """Return the sort key of a split, by which the best split for a group with these strata is chosen."""
         deficit = sum(n_questions * deficits[name][stratum] for stratum, n_questions in strata.items())
         return total_deficits[name] >= strata.total(), deficit / sizes[name], total_deficits[name] / sizes[name]
 

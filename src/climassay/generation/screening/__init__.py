@@ -1,11 +1,11 @@
-"""Screening: named, optional checks that reject faulty drafts but remove none (ClimaQA, section 4.2, appendix A.4.1).
+"""Screening: named, optional checks that mark faulty drafts as rejected (ClimaQA, section 4.2, appendix A.4.1).
 
-The modules whose names end in ``checks`` have the checks of one draft; ``catalogue`` runs and counts them. Further
-modules find faults of seed passages and near-duplicates, and let a model answer a question again.
+Modules whose names end in ``checks`` contain checks of single drafts, which ``catalogue`` runs and counts. Other
+modules find unsuitable seed passages and near-duplicates.
 """
 
 from climassay.generation.draft import question_draft
-from climassay.generation.screening.answer_checks import REPLACED_CHECKS, SelfConsistency, Verification, answer_check
+from climassay.generation.screening.answer_checks import REPLACED_CHECKS, Verification
 from climassay.generation.screening.catalogue import (
     CHECKS,
     CheckCount,
@@ -23,6 +23,6 @@ from climassay.generation.screening.question_checks import other_language
 
 __all__ = [
     "CHECKS", "MODEL_CHECKS", "REPLACED_CHECKS", "TERM_CHECKS", "Check", "CheckCount", "DuplicateFinder",
-    "SelfConsistency", "Verification", "answer_check", "check_counts", "check_names", "other_language", "passage_fault",
-    "question_draft", "screen", "screening_table",
+    "Verification", "check_counts", "check_names", "other_language", "passage_fault", "question_draft", "screen",
+    "screening_table",
 ]  # fmt: skip

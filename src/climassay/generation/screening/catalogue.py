@@ -1,4 +1,4 @@
-"""The catalogue of checks, screening by any of them, and counts of the drafts that each check rejected."""
+"""Run any of the checks on drafts, and count the drafts that each check rejected."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -116,7 +116,7 @@ class CheckCount:
     first: int
     """Number of drafts whose first fault this is; the sum over all reasons is the number of rejected drafts."""
     total: int
-    """Number of drafts with this fault, alone or among others."""
+    """Number of drafts with this fault, whether or not they have others."""
     share: Estimate
     """``total`` as a proportion of the written drafts of the kind, with Wilson's 95% interval."""
 

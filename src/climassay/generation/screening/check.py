@@ -1,4 +1,4 @@
-"""Checks of a draft, their registry, and the words of texts as checks compare them."""
+"""Checks of a draft, their registry, and the words of texts in the form in which checks compare them."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ CheckFunction = Callable[[Draft], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A fault that drafts can have, and the function that detects it."""
+    """Fault that drafts can have, with the function that detects it."""
 
     name: str
     """Name of the fault, which is both ``by`` and ``reason`` in the check's decisions."""
@@ -63,7 +63,7 @@ def check(name: str, kinds: Sequence[Kind], description: str) -> Callable[[Check
 
 
 def right_answer(draft: Draft) -> str:
-    """Return the text of the marked option; if no option is marked, the answer."""
+    """Return the text of the option marked as correct or, if no option is marked, the answer."""
     wording = draft.wording
     if wording.correct is not None and 0 <= wording.correct < len(wording.options):
         return wording.options[wording.correct]

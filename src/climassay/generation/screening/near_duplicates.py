@@ -1,9 +1,9 @@
-"""Near-duplicates of questions, found by an index instead of comparing all pairs.
+"""Find near-duplicate questions by an index instead of comparing all pairs.
 
 Question and answer are sets of pairs of neighbouring words. Two sets with a Jaccard similarity of at least t share one
 of their first ``n - ceil(t n) + 1`` elements, in any common order of all elements. Only these elements are indexed, and
-sets that share none of them are never compared. Long pairs of words come first, since they are rare and their index
-entries short.
+sets that share none of them are not compared. Elements are ordered by decreasing length of the word pair, since long
+pairs are rare.
 
 References:
     Bayardo, Ma and Srikant (2007), Scaling Up All Pairs Similarity Search, WWW (prefix filtering).
@@ -28,7 +28,7 @@ _INITIAL_CAPACITY = 256
 
 
 class DuplicateFinder:
-    """Finds, for each new draft, the first earlier draft that it repeats.
+    """Index that finds, for each new draft, the first earlier draft that it repeats.
 
     Questions and correct answers are compared, but not the other options or their order. Drafts with different numbers
     or of different kinds are never duplicates. Results depend only on the drafts and their order.
@@ -64,7 +64,7 @@ class DuplicateFinder:
         """Store a draft unless it repeats a stored one.
 
         Returns:
-            Id of the stored draft that it repeats; None if there is none, so that the draft was stored.
+            Id of the stored draft that the new draft repeats; None if there is none and the draft was stored.
         """
         vector = None if self._encoder is None else self._encoder.encode([_question_and_answer(draft)])[0]
         shingles, numbers = _ordered_shingles(draft), _kind_and_numbers(draft)
@@ -132,8 +132,5 @@ def _ordered_shingles(draft: Draft) -> list[int]:
 
 
 def _kind_and_numbers(draft: Draft) -> tuple[str, ...]:
-    """Return the kind of a draft and the sorted numbers in its question and answer.
-
-    Duplicates have equal kinds and numbers.
-    """
+    """Return the kind of a draft and the sorted numbers in its question and answer, which are equal for duplicates."""
     return (draft.kind, *sorted(word for word in words(_question_and_answer(draft)) if word[0].isdigit()))

@@ -102,7 +102,7 @@ def _option_stems(option: str) -> tuple[str, ...]:
 def _is_extension(first_option: str, second_option: str) -> bool:
     """Return whether one option only adds words at the beginning or end of the other, without changing the answer.
 
-    An extension by comparisons, negations or numbers gives another answer.
+    Added comparisons, negations or numbers change the answer.
     """
     short_words, long_words = sorted((_option_words(first_option), _option_words(second_option)), key=len)
     if len(short_words) < 2 or len(short_words) == len(long_words) or _NUMBER.fullmatch(short_words[-1]):
@@ -161,13 +161,14 @@ def _describe_negative_option(draft: Draft) -> str | None:
 
 
 LENGTH_RATIO = 1.6
-"""Minimum ratio of the correct option's length to every distractor's, or the reverse, at which length is a clue."""
+"""Length is a clue if the ratio of the correct option's length to every distractor's, or the reverse, is at least this
+value."""
 LENGTH_DIFFERENCE = 20
-"""Minimum difference between the correct option's length and every distractor's, in characters, to be a clue."""
+"""Length is a clue only if the correct option's length differs from every distractor's by at least this many
+characters."""
 MIN_SHARED_WORDS = 2
-"""Minimum number of content words that only the correct option shares with the question for them to be a clue.
-
-They must be at least half of the option's content words, too."""
+"""The correct option is given away if it shares at least this many content words with the question that no other option
+shares, and these are at least half of its content words."""
 _ARTICLE = re.compile(r"\b(an?)\s*(?:_{2,}|\.{3}|…|:)?\s*[?:]?\s*$", re.IGNORECASE)
 _INITIAL_VOWEL = re.compile(
     r"^\W*(?:(?!u[bcfhjknqrstv][aeiou]|uni|eu|one\b|once\b|UV|US\b)[aeiouAEIOU8]|hour|honest|heir|11\b|18\b)"

@@ -1,6 +1,7 @@
-"""Faults of seed passages: references, indices, contents, equations and other text that no question fits.
+"""Find passages that are unsuitable for questions: references, indices, tables of contents, equations and the like.
 
-The faults are recognised by shares of the passage's words, so that prose with citations, an equation or a list passes.
+Faults are recognised by proportions of the passage's words, so that prose with citations, an equation or a list is
+accepted.
 """
 
 import re
@@ -16,14 +17,14 @@ REFERENCE_SHARE = 0.05
 FUNCTION_SHARE = 0.14
 """Minimum proportion of function words in a passage that consists of sentences; English prose has 0.3 to 0.5."""
 NUMBER_SHARE = 0.3
-"""Minimum proportion of numbers among words and numbers at which a passage is rejected as ``numbers``."""
+"""A passage is rejected as ``numbers`` if at least this proportion of its words and numbers are numbers."""
 PROSE_SHARE = 0.2
-"""Minimum proportion of function words in prose. Prose is not rejected for its numbers."""
+"""A passage with at least this proportion of function words is prose, and is not rejected for its numbers."""
 CAPITAL_SHARE = 0.5
-"""Minimum proportion of capitals among letters at which a passage is rejected as ``capitals``."""
+"""A passage is rejected as ``capitals`` if at least this proportion of its letters are capitals."""
 FORMULA_SHARE = 0.6
-"""Minimum proportion of characters in formulae, or of symbols among words, at which a passage is rejected as
-``equations``."""
+"""A passage is rejected as ``equations`` if at least this proportion of its characters are in formulae, or of its words
+are symbols."""
 
 _INITIALS = r"(?:(?:[A-Z]|Th|Ch|Yu|Sh)\.[-‐–\s]?){1,4}"
 _NAME = r"(?:(?:van|von|de|del|der|den|di|da|le|la|el|al)\s)?[A-ZÀ-ÖØ-ÞŠŽČ][\w’'‐–-]+"
@@ -79,9 +80,10 @@ _CAPTION_WORDS = re.compile(
     re.IGNORECASE,
 )
 _CAPTION_SHARE = 0.025
-"""Minimum proportion of words about lines, colours and panels at which a passage is rejected as ``figure legend``."""
+"""A passage is rejected as ``figure legend`` if at least this proportion of its words are about lines, colours or
+panels."""
 _MAX_CAPTION_WORDS = 150
-"""Maximum number of words of a passage beginning with *Figure 3:* that is assumed to contain only the legend."""
+"""A passage that begins with *Figure 3:* is assumed to contain only a legend if it has at most this number of words."""
 _ROLES = re.compile(
     r"\b(?:(?:coordinating\s+)?lead|contributing|drafting|corresponding)\s+authors?\b|\breview\s+editors?\b"
     r"|\bchapter\s+scientists?\b|\bedited\s+by\b|\b(?:eds?|editors?)\b\.?\)?:?|\bshould\s+be\s+cited\b|\bISBN\b",

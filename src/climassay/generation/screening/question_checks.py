@@ -1,4 +1,4 @@
-"""Checks of the words of any question: complete, in the required language, and understandable by itself."""
+"""Checks of the wording of any question: complete, in the required language, and understandable by itself."""
 
 import re
 from difflib import SequenceMatcher
@@ -11,9 +11,9 @@ from climassay.generation.screening.check import CHECKS, QUESTION_KINDS, Check, 
 from climassay.questions import KINDS, kinds_where
 
 MIN_COPIED_WORDS = 8
-"""Minimum number of consecutive words that a copied question shares with a passage."""
+"""A question is copied if it shares at least this number of consecutive words with a passage."""
 MIN_COPIED_SHARE = 0.9
-"""Minimum proportion of these shared words among all words of a copied question."""
+"""A question is copied only if at least this proportion of its words is in the shared sequence."""
 _GAP = re.compile(r"(?:_{2,}|\.{3}|…|:|<MASK>)")
 _TASK = re.compile(
     r"(?:^|[.;:]\s+|,\s+(?:and\s+)?)(?:briefly\s+|then\s+)?(?:account\s+for|analy[sz]e|argue|assess|calculate|characteri[sz]e"
@@ -72,9 +72,10 @@ def _describe_long_answer(draft: Draft) -> str | None:
 
 
 LANGUAGE_LEAD = 2
-"""Number of function words by which another language must exceed the required language to be recognised."""
+"""A language is recognised only if a text has at least this many more function words of it than of the required
+language."""
 LANGUAGE_SHARE = 0.15
-"""Minimum proportion of a language's function words in a text for this language to be recognised."""
+"""A language is recognised only if at least this proportion of a text's words are function words of the language."""
 _ET_AL = re.compile(r"\bet al\b")
 
 
@@ -201,12 +202,12 @@ _ONE_OF_SEVERAL = re.compile(
     rf"\b(?:the|these|those|both)\s+(?:{_WHICH})\s+(?:one|of\s+them|{_CASES})\b(?!\s+(?:of|in\s+which|that|with|without|where|from|by)\b)",
     re.IGNORECASE,
 )
-"""Pattern of a case that is identified by its rank among several rather than by name, as in *the lower scenario*."""
+"""Pattern of a case that is identified only by comparison with others, as in *the lower scenario*."""
 _NAMED_CASE = re.compile(r"\b(?:SSP|RCP|B[12]|A1B|A2|IS92)\w*|\bscenarios?\s+(?:of|with|in\s+which|without)\b|[\"“‘]")
 _PERSON_OR_PAPER = re.compile(r"author|researcher|scientist|paper|article|report|stud(?:y|ies)", re.IGNORECASE)
 _SUPPOSITION = re.compile(r"^\W*(?:suppose|if|imagine|consider|assume|given|when)\b|[.;:]\s", re.IGNORECASE)
 MIN_WORDS_BEFORE = 2
-"""Minimum number of content words before *this* or *these*. With fewer, the word has nothing to refer to."""
+"""*This* or *these* has an antecedent only if at least this number of content words precede it."""
 
 
 def _find_phrase(pattern: re.Pattern[str], draft: Draft) -> str | None:

@@ -14,13 +14,13 @@ from climassay.models.contract import Encoder
 from climassay.questions import KINDS
 
 MIN_SUPPORT, MIN_SUPPORT_OF_CHOICES = 0.4, 0.25
-"""Minimum proportion of a claim's content words that occur in the passages, in general and for multiple choice.
+"""Minimum proportion of a claim's content words that must occur in the passages, in general and for multiple choice.
 
-The claim is a statement, or a question with its correct answer. Supported questions use other words but share the terms
-of their passages; see docs/results/screening.md.
+The claim is a statement, or a question with its correct answer. Supported questions paraphrase their passages, but use
+the same terms; see docs/results/screening.md.
 """
 MIN_CONTENT_WORDS = 3
-"""Minimum number of content words a claim must have for :data:`MIN_SUPPORT` to apply."""
+"""Minimum number of content words of a claim to which :data:`MIN_SUPPORT` applies."""
 _KIND_OF_RATE = {"yr": "time", "d": "days", "K": "temperature"}
 
 
@@ -32,8 +32,8 @@ _KIND_OF_RATE = {"yr": "time", "d": "days", "K": "temperature"}
 def _describe_foreign_quantity(draft: Draft) -> str | None:
     """Describe the numbers and units of a draft that do not occur in its passages.
 
-    Questions of higher levels make their own assumptions. In their answers, only units are foreign, if they occur
-    neither in the passages nor in the question.
+    Questions of higher levels may make assumptions. In their answers, numbers are ignored, and units are reported if
+    they occur neither in the passages nor in the question.
     """
     texts = [passage.text for passage in draft.passages]
     if not texts:
@@ -77,12 +77,13 @@ def _describe_missing_support(draft: Draft) -> str | None:
 
 
 MIN_COSINE = 0.45
-"""Minimum cosine similarity, by the bundled encoder, of question and answer to the nearest part of the passages."""
+"""Minimum cosine similarity, by the bundled encoder, between question and answer and the most similar part of the
+passages."""
 MIN_ENTAILMENT = 0.5
 """Minimum probability that the passages entail the claim, for scorers of two classes."""
 MAX_CONTRADICTION = 0.5
-"""Probability of a contradiction between passages and claim at or above which a draft is rejected (scorers with three
-classes only)."""
+"""A draft is rejected if the probability that the passages contradict its claim is at least this value (scorers of
+three classes only)."""
 MODEL_CHECKS: dict[str, str] = {
     "off topic": "Question and answer are far from everything in the passages (needs an encoder).",
     "not entailed": "The passages contradict the answer, or do not entail it (needs an entailment scorer).",
@@ -117,8 +118,8 @@ def check_topic(drafts: Sequence[Draft], encoder: Encoder) -> list[Decision | No
 def check_entailment(drafts: Sequence[Draft], scorer: Entailment) -> list[Decision | None]:
     """Return for each draft a rejection if it is ``not entailed`` by its passages, else None.
 
-    Scorers of three classes reject a draft whose claim contradicts the passages; scorers of two classes reject one
-    whose claim is not entailed. If the scorer gives no probability, the decision leaves the draft undecided.
+    A scorer of three classes rejects drafts whose claims contradict the passages, a scorer of two classes drafts whose
+    claims are not entailed. If the scorer gives no probability, the decision leaves the draft undecided.
     """
     claims = {index: claim for index, draft in enumerate(drafts) if (claim := draft.type.claim(draft.content))}
     results: list[Decision | None] = [None] * len(drafts)

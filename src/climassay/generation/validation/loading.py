@@ -21,7 +21,6 @@ from climassay.io import describe_first_problem, parse_json, read_text, write_fi
 from climassay.learning import ActivationStore
 from climassay.models import ModelOptions, load_model
 from climassay.models.contract import Encoder, Generator, OpenWeights, OptionScorer
-from climassay.prompts import ProfileSettings, profile_of
 from climassay.questions import KINDS
 
 PROMPTED_FORMAT = "climassay-prompted-validator"
@@ -40,7 +39,6 @@ def load_validator(
     prompts: Path | None = None,
     subject: Subject | None = None,
     store: ActivationStore | None = None,
-    profile: ProfileSettings | None = None,
 ) -> Validator:
     """Load a validator by its name.
 
@@ -57,7 +55,6 @@ def load_validator(
         prompts: Folder of the user's own templates.
         subject: Field of science for ``prompted:``; trained validators use that of their training.
         store: Cache of hidden states.
-        profile: Settings that may override whether ``prompted:`` is corrected by content-free prompts.
 
     Raises:
         InputError: The name has none of these forms, or the model is unsuitable.
@@ -66,18 +63,15 @@ def load_validator(
     kinds_and_names = [entry.partition("=") for entry in name.split(",")]
     if all(kind.strip() in KINDS and validator_name for kind, _, validator_name in kinds_and_names):
         load_by_name = partial(
-            load_validator,
-            load=load, encoder=encoder, prompts=prompts, subject=subject, store=store, profile=profile,
-        )  # fmt: skip
+            load_validator, load=load, encoder=encoder, prompts=prompts, subject=subject, store=store
+        )
         return ByKind(
             {kind.strip(): load_by_name(validator_name.strip()) for kind, _, validator_name in kinds_and_names}
         )
     method, _, target = name.partition(":")
     prompt = validation_prompt(prompts)
     if method == "prompted" and target:
-        model = _load_scorer(target, load)
-        is_calibrated = profile_of(model, profile).calibrated
-        return PromptedValidator(model, prompt, subject or Subject(), content_free=is_calibrated)
+        return PromptedValidator(_load_scorer(target, load), prompt, subject or Subject())
     if method in ("adapter", "api") and target:
         path = Path(target).expanduser()
     else:

@@ -1,4 +1,4 @@
-"""What Inspect finds by the entry point ``inspect_ai``: importing the module registers everything in it."""
+"""Entry point ``inspect_ai``: importing it registers climassay's tasks, scorers and models with Inspect."""
 
 from climassay.integrations.inspect.provider import provider
 from climassay.integrations.inspect.tasks import answer_letter, cloze, cloze_scores, freeform, freeform_scores, mcq

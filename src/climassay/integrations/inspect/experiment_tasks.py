@@ -1,9 +1,9 @@
-"""Inspect's tasks inside an experiment: asked by climassay's recorded models, solved and scored by Inspect.
+"""Inspect's tasks in an experiment: climassay's recorded models answer, and Inspect builds the prompts and scores.
 
-Inspect builds the prompts, solves the samples, and reduces and scores them; what it says of every sample becomes an
-outcome, so that intervals, paired tests, tables and pages are those of all experiments. A score has Inspect's names,
-``accuracy,choice``: metric and scorer, with the key of a score that has several values (``mean,marks.clarity``) and the
-reducer of epochs, if that is not their mean (``accuracy,match.pass_at_2``). Several epochs of a sample are one outcome.
+Inspect's result for each sample becomes an outcome, so that intervals, paired tests, tables and pages are the same as
+in other experiments. Scores are named by Inspect's metric and scorer (``accuracy,choice``). The key follows if the
+scorer has several values (``mean,marks.clarity``), and the reducer of epochs if it is not the mean
+(``accuracy,match.pass_at_2``). Several epochs of a sample are one outcome.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ from climassay.settings import resolve_file
 
 SETTING = "default"
 _SPREADS = {"stderr", "bootstrap_stderr", "std", "var"}
-"""Inspect's metrics of spread, which are omitted because climassay computes intervals."""
+"""Inspect's metrics of spread; they are omitted because climassay computes intervals."""
 _QUIET: Mapping[str, Any] = {
     "display": "none",
     "log_level": "error",
@@ -195,8 +195,8 @@ class _Runner:
     def constants(self, outcomes: "_InspectOutcomes") -> tuple[evaluation.ConstantScore, ...]:
         """Return Inspect's scores of a model that always answers with the most frequent target of a task.
 
-        Return () if the task has a sandbox or a sample takes several requests, since the constant model would also
-        answer the grader's requests.
+        Return () if the task has a sandbox or a sample takes several requests, since the constant model would then also
+        answer requests of a scorer.
         """
         if outcomes.log.eval.sandbox is not None or not outcomes.single_request:
             return ()
@@ -309,7 +309,7 @@ def _figures(score: EvalScore) -> dict[str, float]:
 
 
 def _number(value: Any, key: str | None) -> float | None:
-    """Return a sample's value, or its entry ``key``, as the number that Inspect averages; None if it is not numeric."""
+    """Return a sample's value, or its entry ``key``, as the number that Inspect averages; None if there is none."""
     if key is not None and isinstance(value, Mapping):
         value = value.get(key)
     if isinstance(value, str):
@@ -326,7 +326,7 @@ def _is_number(text: str) -> bool:
 
 
 def _letter(text: str | list[str], options: Sequence[str]) -> str | None:
-    """Return the option letter, in upper case, if a target or answer consists of nothing else; otherwise None."""
+    """Return the option letter, in upper case, if a target or answer consists of only a letter; otherwise None."""
     value = text[0] if isinstance(text, list) and len(text) == 1 else text
     is_letter = isinstance(value, str) and len(value) == 1 and value.upper() in LETTERS.upper()[: len(options)]
     return value.upper() if is_letter and isinstance(value, str) else None
@@ -381,7 +381,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
 
     @property
     def single_request(self) -> bool:
-        """True if every sample took at most one model request, including those of scorers."""
+        """Whether every sample took at most one model request, counting the requests of scorers."""
         return all(
             sum(event.event == "model" for event in sample.events) <= 1
             for samples in self.by_id.values()
@@ -389,7 +389,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         )
 
     def answered(self, sample: str, question: Question) -> tuple[int | None, str, bool]:
-        """Return index and text of the option chosen in the first epoch, and whether the scorer parsed no option.
+        """Return the index and text of the option chosen in the first epoch, and whether the scorer found no option.
 
         If the task has no options, the index is None and the text is the completion.
         """

@@ -18,9 +18,9 @@ from climassay.models import ModelOptions, contract, load_model
 from climassay.redaction import TrustedUrl
 
 CONNECTIONS = 64
-"""Default maximum number of concurrent requests, which a local model computes in batches."""
+"""Default maximum number of concurrent requests; a local model computes them in batches."""
 _EPOCH_SEEDS = 1000
-"""Difference between the seeds of consecutive epochs; a request may be repeated at most this often in an epoch."""
+"""Difference between the seeds of consecutive epochs, and maximum number of repetitions of a request in an epoch."""
 
 
 class _PendingRequest:
@@ -67,7 +67,7 @@ class _RequestQueue:
     def _answer(self, group: list[_PendingRequest]) -> None:
         """Generate completions for a group of requests, and store each with its request.
 
-        This runs in a thread and returns nothing, because the task that started it may have been cancelled.
+        This runs in a thread. It returns nothing, because the task that started it may have been cancelled.
         """
 
         def keep(index: int, answer: contract.Completion) -> None:
@@ -93,7 +93,7 @@ _TEXTS = ("text", "reasoning")
 
 
 class ClimassayModel(ModelAPI):
-    """Model of Inspect that calls a climassay model; if the latter is a recorded model, answers are recorded.
+    """Model of Inspect that calls a climassay model; answers of a recorded model are recorded.
 
     If a chat ends with an assistant turn, the model continues that turn. The seed of a request is Inspect's seed plus
     an offset, which depends on the epoch and on how often the sample has already made the same request.
@@ -184,7 +184,7 @@ class ClimassayModel(ModelAPI):
         return output, ModelCall.create(request_log, {"text": answer.text, "finish_reason": answer.finish_reason})
 
     def _seeded(self, request: contract.GenerationRequest) -> contract.GenerationRequest:
-        """Return the request with a seed for the sample's epoch and for this repetition of the request."""
+        """Return the request with a seed that depends on the epoch and on the number of earlier identical requests."""
         state = sample_state()
         if state is None:
             return request
@@ -198,7 +198,7 @@ class ClimassayModel(ModelAPI):
         return CONNECTIONS
 
     def connection_key(self) -> str:
-        """Return the model's fingerprint, so that each model has its own limit of concurrent requests."""
+        """Return the model's fingerprint, by which Inspect gives each model a separate limit of concurrent requests."""
         return self.model.fingerprint
 
     def close(self) -> None:

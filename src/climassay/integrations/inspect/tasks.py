@@ -127,7 +127,7 @@ def freeform(
     prefix: bool = True,
     entailment: str | None = None,
 ) -> Task:
-    """Build the task of freeform questions, answered in at most two sentences.
+    """Build the task of freeform questions, to be answered in at most two sentences.
 
     See :func:`mcq` for the other parameters and :func:`freeform_scores` for ``entailment``.
     """
@@ -145,7 +145,7 @@ def cloze(
     prefix: bool = True,
     encoder: str | None = None,
 ) -> Task:
-    """Build the task of cloze statements, filled with one scientific word; see :func:`mcq` for the parameters."""
+    """Build the task of cloze statements with one masked scientific term; see :func:`mcq` for the parameters."""
     return _task("cloze", file, level, examples, pool, seed, prompts, prefix, cloze_scores(encoder))
 
 

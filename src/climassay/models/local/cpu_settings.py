@@ -33,8 +33,8 @@ _MIN_SPEEDUP = 1.2
 _MAX_ROUNDS = 5
 _MAX_SLOWDOWN = 2.0
 _INPUT_WIDTH, _OUTPUT_WIDTH, _ROW_COUNTS = 576, 1536, (64, 32)
-"""Input width and output width of a layer of the bundled model, and numbers of input rows to measure. They stand for 64
-tokens of a prompt and for one token of each of 32 answers. Larger models gain more from bfloat16."""
+"""Input width and output width of a layer of the bundled model, and numbers of input rows to measure. The row counts
+stand for 64 tokens of a prompt and for one token of each of 32 answers. Larger models gain more from bfloat16."""
 _SECONDS_PER_MEASUREMENT = 0.15
 _MAX_THREAD_SLOWDOWN = 1.25
 _n_threads: int | None = None

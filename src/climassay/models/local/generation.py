@@ -39,9 +39,9 @@ DEFAULT_MAX_TOKENS = 256
 _ROWS_ON_CPU = 32
 _ROWS_ON_GPU = 128
 _MIN_SHARED_PREFIX = 64
-"""Minimum number of tokens of a common prefix for prompts to be scheduled together rather than by length."""
+"""Prompts are scheduled together, rather than by length, if their common prefix has at least this number of tokens."""
 _MAX_RESERVED = 128
-"""Maximum number of further tokens for which memory is reserved in a row when its prompt is added."""
+"""Maximum number of answer tokens for which memory is reserved when a prompt is added."""
 _MIN_SAVING = 256
 """Minimum number of tokens that storing a common prefix once must save, since reading it costs additional operations in
 each layer and step."""
@@ -103,10 +103,10 @@ class AdmittedPrompt(NamedTuple):
 
 
 class SharedRows:
-    """Batch of sequences (rows), for models with attention layers only; long common prefixes are stored once.
+    """Batch of sequences (rows) that stores long common prefixes once; for models with attention layers only.
 
-    Rows are numbered from 0 without gaps. A prefix is shared if this saves at least ``min_saving`` tokens; None
-    disables sharing.
+    Rows are numbered from 0 without gaps. A prefix is shared if this saves at least ``min_saving`` tokens; if
+    ``min_saving`` is None, no prefix is shared.
     """
 
     def __init__(self, network: Network, reader: SequenceReader, *, min_saving: int | None = _MIN_SAVING) -> None:
@@ -211,11 +211,11 @@ class SharedRows:
 
 
 class PlainRows:
-    """Rows that are computed one by one, for models without shared prefixes.
+    """Batch that computes each row separately, for models that cannot share prefixes.
 
     The methods are those of :class:`SharedRows`.
 
-    Uses transformers' cache for the model, or recomputes all tokens if the model accepts no cache.
+    It uses transformers' cache for the model, or recomputes all tokens if the model accepts no cache.
     """
 
     def __init__(self, network: Network) -> None:
@@ -262,7 +262,7 @@ def create_rows(network: Network, reader: SequenceReader) -> SharedRows | PlainR
 
 
 def _shared_rows_equal_plain(network: Network) -> bool:
-    """Return whether rows with shared prefixes and plain computation give the same results on a few short prompts."""
+    """Return whether shared prefixes and plain computation give the same results for a few short prompts."""
     tokens = [(7919 * number + 13) % network.vocabulary for number in range(24)]
     prompts = [tokens[:9], [*tokens[:8], *tokens[12:16]], [*tokens[:8], *tokens[12:15]], tokens[16:20]]
     rows = SharedRows(network, SequenceReader(network), min_saving=1)
@@ -320,7 +320,7 @@ class _Answer:
 
 
 class Generation:
-    """Generator of one model's answers. By default, the number of rows suits the device."""
+    """Generator of one model's answers; the number of answers generated together depends on the device by default."""
 
     def __init__(
         self, network: Network, reader: SequenceReader, prompts: PromptFormat, *, rows: int | None = None
@@ -342,7 +342,7 @@ class Generation:
         on_result: CompletionCallback | None = None,
         on_text: TextCallback | None = None,
     ) -> list[Completion]:
-        """Return a completion for each request, in order; it records a failure if the request cannot be answered.
+        """Return a completion for each request, in order; a completion with an error if a request cannot be answered.
 
         Args:
             requests: Requests to answer.
@@ -375,7 +375,6 @@ class Generation:
         return [results[index] for index in range(len(requests))]
 
     def _prepare_answer(self, index: int, request: GenerationRequest) -> _Answer:
-        """Tokenise a request and determine the maximum length of its answer."""
         text = self._prompts.render(request.messages, request.assistant_prefix)
         # A tokenizer joins a space to the word after it: a prompt that ends with one would be continued badly.
         ends_with_space = request.schema is None and request.assistant_prefix.endswith(" ")
@@ -407,7 +406,6 @@ class Generation:
     def _generate_answers(
         self, queue: "deque[_Answer]", on_text: TextCallback | None
     ) -> Iterator[tuple[_Answer, FinishReason]]:
-        """Generate all answers in the queue; yield each with its finish reason when it is complete."""
         rows = create_rows(self._network, self._reader)
         budget = self._network.free_tokens()
         active_answers: list[_Answer] = []
@@ -435,8 +433,9 @@ class Generation:
     ) -> list[_Answer]:
         """Remove the next answers from the queue, as many as fit into a budget of tokens.
 
-        Nothing is taken while less than a quarter of the rows is free. Some tokens are reserved for each row. If a row
-        needs more, the last row returns to the queue; later, its prompt and its unfinished answer are computed again.
+        No answer is taken while less than a quarter of the rows is free. Some tokens are reserved for each row. If a
+        row needs more, the last row returns to the queue; later, its prompt and its unfinished answer are computed
+        again.
         """
         if n_active > 3 * self._max_rows // 4:
             return []
@@ -482,7 +481,6 @@ class Generation:
 
 
 def _find_stop(text: str, stops: Sequence[str]) -> int | None:
-    """Return the index at which the first stop text begins, or None."""
     return min((index for index in map(text.find, stops) if index >= 0), default=None)
 
 

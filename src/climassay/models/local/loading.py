@@ -256,6 +256,9 @@ def default_dtype(device: str) -> str:
 
 
 def gpu_devices() -> list[str]:
-    """Return signs of a GPU, such as device files, without importing torch; if there are none, torch has no GPU."""
+    """Return evidence of a GPU, such as device files, without importing torch.
+
+    If there is none, torch cannot use a GPU.
+    """
     devices = [device for device in ("/dev/nvidia0", "/dev/kfd", "/dev/dxg") if Path(device).exists()]
     return devices or ["mps"] * (sys.platform == "darwin")

@@ -320,7 +320,7 @@ class LocalModel(DescribedModel):
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """Hold the model's lock, since all computation uses one cache."""
+        """Hold the model's lock, since all computations share one cache."""
         if self._worker_thread == threading.get_ident():
             raise ModelError(
                 f"{self.name} was called from within its own on_result callback: call it when the first "
@@ -434,8 +434,8 @@ class PlainText(PromptFormat):
 class TextModel(LocalModel):
     """Model of plain text that returns the log-probability of continuations.
 
-    The messages of a request are its context, and its only option is the continuation. Both are tokenised together, and
-    the first tokens, as many as the context alone has, are not scored. Spaces at the end of the context belong to the
+    The messages of a request are its context, and its only option is the continuation. Both are tokenised together. If
+    the context alone has n tokens, the first n tokens are not scored. Spaces at the end of the context belong to the
     continuation. Text beyond the window is truncated at the beginning. A request without messages scores its whole
     option, in consecutive windows if it is long.
     """
@@ -519,7 +519,7 @@ class TextModel(LocalModel):
     def _divide_into_windows(self, tokens: list[int]) -> list[TokenisedOptions]:
         """Divide tokens into windows in which every token but the first is scored once.
 
-        Windows have maximum length; the last one is filled with tokens before those that it scores.
+        All windows have the maximum length; the last one begins with tokens that are not scored again.
         """
         windows = []
         for start in range(1, len(tokens), self.window):

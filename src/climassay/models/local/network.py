@@ -45,8 +45,7 @@ class StateRequest:
     """Hidden states to read in a forward pass."""
 
     positions: Sequence[int]
-    """Indices of the tokens whose hidden states are returned; they may differ from the tokens whose logits are
-    returned."""
+    """Indices of the tokens whose hidden states are returned; independent of the indices for logits."""
     layers: Sequence[int]
     """Layer numbers as in transformers: 0 for the embeddings, -1 for the output after the final norm."""
 
@@ -139,7 +138,6 @@ class Network:
 
     @contextmanager
     def _use_shared_attention(self) -> Iterator[None]:
-        """Use :func:`~climassay.models.local.prefix_tree.shared_attention` in all layers."""
         config = self.model.config.get_text_config()
         implementation = config._attn_implementation
         config._attn_implementation = _SHARED_ATTENTION
@@ -362,7 +360,7 @@ def backbone_layers(model: "PreTrainedModel") -> tuple[nn.Module, nn.ModuleList 
 
 
 _ROWS = 32
-"""Number of rows for which oneDNN chooses its block format. Products of other sizes use that format, too."""
+"""Number of rows for which oneDNN chooses its block format; products with other numbers of rows use the same format."""
 
 
 class PackedLinear(nn.Module):
@@ -403,7 +401,6 @@ def pack_linear_layers(model: nn.Module) -> int:
 
 
 def _packable_layers(model: nn.Module) -> dict[nn.Linear, list[tuple[nn.Module, str]]]:
-    """Return the layers to be packed, each with its parent modules and attribute names."""
     results: dict[nn.Linear, list[tuple[nn.Module, str]]] = {}
     for parent in model.modules():
         for name, child in parent.named_children():

@@ -378,7 +378,7 @@ class RowCache(Cache):  # type: ignore[misc]
 
     @torch.inference_mode()
     def share(self, run: SharedPrefix, source: PathCache, columns: Tensor) -> None:
-        """Copy columns of a path cache, shape [length], into a shared segment, in every layer."""
+        """Copy columns of a path cache, shape [length], into a shared prefix, in every layer."""
         run.layers = [
             (path.keys[0].index_select(1, columns), path.values[0].index_select(1, columns)) for path in source.layers
         ]
@@ -394,7 +394,7 @@ class RowCache(Cache):  # type: ignore[misc]
     def prepare_step(
         self, own_lengths: Sequence[int], last_runs: Sequence[SharedPrefix | None], device: torch.device
     ) -> None:
-        """Set the write column and the visible columns of each active row for the next token.
+        """Set the write column and the columns to which each active row attends for the next token.
 
         Args:
             own_lengths: Number of tokens of each row in the buffers.
@@ -442,7 +442,7 @@ def shared_attention(
     dropout: float = 0.0,  # noqa: ARG001
     **arguments: Any,
 ) -> tuple[Tensor, None]:
-    """Compute attention of one token per row over shared segments, each read once, and over the row's own columns.
+    """Compute attention of one token per row over shared prefixes, each read once, and over the row's own columns.
 
     The computation is in float32.
 
@@ -451,7 +451,7 @@ def shared_attention(
         query: Shape [rows, query heads, 1, width].
         key: Keys, with fewer heads than the query if query heads share keys.
         value: Values, with as many heads as the keys.
-        attention_mask: Additive mask, [rows, 1, 1, columns], shared segments first.
+        attention_mask: Additive mask, [rows, 1, 1, columns], shared prefixes first.
         scaling: Factor by which the scores are multiplied.
         dropout: Not used.
         arguments: Further arguments of transformers, none of which may change the attention.

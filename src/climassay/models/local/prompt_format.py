@@ -34,10 +34,10 @@ class PromptFormat:
 
         assistant:
 
-    Control tokens in the text of messages and prefixes (``<|im_end|>`` in a claim, a passage or an earlier answer)
-    would end the turn. A space is therefore inserted after their first character, ``< |im_end|>``, so that they are
-    tokenised as text. This is done before the template is applied, so that the rendered prompt, which is recorded,
-    equals the model's input. Unlike an invisible character, a space is not ignored by any tokenizer.
+    Control tokens such as ``<|im_end|>`` in a claim, a passage or an earlier answer would end the turn. Therefore a
+    space is inserted after their first character, ``< |im_end|>``, and they are tokenised as text. The space is
+    inserted before the template is applied, so that the recorded prompt equals the model's input. Unlike an invisible
+    character, a space is not ignored by any tokenizer.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:

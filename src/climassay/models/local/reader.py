@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _MAX_RUN = 4096
 _PACK_ON_CPU = 384
 _PACK_ON_GPU = 4096
-"""Number of tokens packed into one step on a GPU. More tokens use the GPU better, but waste attention between branches.
-"""
+"""Number of tokens packed into one step on a GPU. A larger number would use the GPU better, but compute attention
+between unrelated branches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class TokenPosition:
 
 @dataclass(frozen=True, slots=True)
 class StepReading:
-    """Results of one step."""
+    """Logits and hidden states that one step computed."""
 
     positions: tuple[TokenPosition, ...]
     """Positions of the logits. Several share a row if their sequences are equal up to that position."""
@@ -147,7 +147,7 @@ class SequenceReader:
 def _positions_in_step(
     step: ForwardStep, positions_by_sequence: Sequence[frozenset[int]]
 ) -> tuple[list[int], list[TokenPosition]]:
-    """Return the distinct indices of packed tokens to read in a step, and the row of each requested position."""
+    """Return the distinct indices of packed tokens to read in a step, and the result row of each requested position."""
     indices: list[int] = []
     token_positions: list[TokenPosition] = []
     offset = 0

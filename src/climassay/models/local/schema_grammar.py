@@ -102,9 +102,10 @@ class _Builder:
     rules: list[str] = field(default_factory=list)
     open_references: list[str] = field(default_factory=list)
     max_optional: int = 0
-    """Maximum n for which the grammar needs a rule ``upto`` for up to n characters."""
+    """Maximum n for which the grammar needs the rule ``upto`` (up to n characters)."""
     long_lengths: set[int] = field(default_factory=set)
-    """Values of n, above :data:`_MAX_CHAIN`, for which a rule ``many`` for up to n characters in blocks is needed."""
+    """Values of n above :data:`_MAX_CHAIN` for which the grammar needs a rule ``many`` (up to n characters, in blocks).
+    """
 
     def value(self, schema: Any, path: str) -> GrammarPiece:
         """Translate a schema of any type into an expression of the grammar."""
@@ -280,7 +281,6 @@ def _alternatives(pieces: Sequence[GrammarPiece]) -> GrammarPiece:
 
 
 def _quote(text: str) -> str:
-    """Return a text as a literal of the grammar."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -290,7 +290,7 @@ def _check_order(low: int, high: int, path: str) -> None:
 
 
 def _translate_number(schema: Mapping[str, Any], path: str, *, is_integer: bool) -> GrammarPiece:
-    """Translate a number with bounds, written without exponent and with a fixed maximum of decimals."""
+    """Translate a number with bounds, written without exponent and with a limited number of decimals."""
     limit = Decimal(10) ** MAX_INTEGER_DIGITS
     low, is_low_exclusive = _find_tighter_bound(schema, "minimum", "exclusiveMinimum", -limit)
     high, is_high_exclusive = _find_tighter_bound(schema, "maximum", "exclusiveMaximum", limit)
@@ -387,7 +387,7 @@ class CompiledSchema(NamedTuple):
 
 
 class Constraint:
-    """State of one answer in its grammar, which determines the next tokens."""
+    """State of one answer in its grammar; it determines the tokens that may follow."""
 
     def __init__(self, compiled: CompiledSchema) -> None:
         import xgrammar
@@ -449,12 +449,7 @@ class Grammars:
         return self._get_compiled(key, schema, low)
 
     def mask(self, logits: "Tensor", constraints: Sequence[Constraint | None]) -> None:
-        """Set the logits of tokens that constraints exclude to minus infinity, in place.
-
-        Args:
-            logits: Shape [rows, vocabulary].
-            constraints: Constraint of each row; None allows all tokens.
-        """
+        """Set the logits [rows, vocabulary] of tokens that a row's constraint excludes to minus infinity, in place."""
         import xgrammar
 
         rows = [row for row, constraint in enumerate(constraints) if constraint is not None]

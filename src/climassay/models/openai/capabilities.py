@@ -28,8 +28,8 @@ log = logging.getLogger("climassay.models")
 
 Logprobs = Literal["given", "refused", "ignored"]
 SchemaSupport = Literal["strict", "loose", "refused", "ignored"]
-"""``strict``: decodes under a schema. ``loose``: returns JSON that may violate it. ``refused``: rejects schemas.
-``ignored``: returns prose."""
+"""Support of JSON schemas by a server. ``strict``: answers are decoded under the schema. ``loose``: answers are JSON
+that may violate it. ``refused``: schemas are rejected. ``ignored``: answers are prose."""
 
 FILE_NAME = "model_capabilities.json"
 """File in the workspace with capabilities by base URL and model."""
@@ -56,15 +56,15 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
 }
 """Spellings of parameters in error replies, by parameter."""
 _TURN_FLAGS = ("continue_final_message", "add_generation_prompt")
-"""Parameters with which vLLM and SGLang continue the assistant's message."""
+"""Parameters with which vLLM and SGLang continue the last message of the assistant."""
 SYSTEM_ROLE = "system_role"
-"""Name by which the system role is listed among the parameters that a server may reject."""
+"""Name of the system role in lists of parameters that a server may reject."""
 _SYSTEM_ROLE_REFUSAL = re.compile(
     r"\bsystem['\"]?\s+(?:role|messages?|prompts?|instructions?)\b|\bdeveloper (?:instruction|role)"
     r"|roles must alternate|only user and assistant roles|\brole.{0,20} not support ['\"]?system",
     re.IGNORECASE,
 )
-"""Pattern of an error about a chat template without a system role, such as those of Gemma and early Mistral models."""
+"""Pattern of an error about a chat template without a system role, such as the templates of Gemma and early Mistral."""
 _DROPPABLE = (
     SYSTEM_ROLE,
     "seed",
@@ -100,15 +100,15 @@ _LIMIT_USED_UP = re.compile(r"higher max_|output limit was reached", re.IGNORECA
 _TEMPLATE_TOKENS = 64
 """Upper estimate of the tokens that the chat template adds to a prompt."""
 _MIN_LIMIT = 256
-"""Minimum token limit to send even if the estimated prompt length leaves no room. The estimate may be too high."""
+"""Minimum token limit to send, even if no tokens seem to be left after the prompt, whose length is only estimated."""
 MAX_TOP_LOGPROBS = 20
 _MAX_REFUSED_SCHEMAS = 3
 """Number of rejected schemas after which no schema is sent, if none was accepted."""
 FIRST_REASONING_BUDGET = 8192
-"""Number of tokens added to the limit of an answer as soon as the model is known to reason."""
+"""Number of tokens first added to the limit of an answer when the model is found to reason."""
 MAX_REASONING_BUDGET = 131_072
 CONTRADICTIONS = 3
-"""Number of consecutive contradicting requests after which a known capability is changed."""
+"""Number of consecutive requests that must contradict a known capability before it is changed."""
 _LOCK_SECONDS = 10
 
 
@@ -122,20 +122,20 @@ class Capabilities:
     top_logprobs: int = MAX_TOP_LOGPROBS
     """Maximum number of likely tokens that the server lists per position."""
     continues: bool | None = None
-    """True if the model continues an assistant's message that ends the chat."""
+    """Whether the model continues the assistant's message at the end of a chat."""
     counts_cached: bool | None = None
-    """True if the server's prompt counts include cached tokens; tested only after a suspiciously low count."""
+    """Whether the server's prompt counts include cached tokens; tested only after a suspiciously low count."""
     schema_support: SchemaSupport | None = None
     refused_schemas: tuple[str, ...] = ()
     """Digests of schemas that were rejected for their content."""
     limits_items: bool = False
-    """True if the model has repeated the items of a list without end, and the server accepts ``maxItems``."""
+    """Whether the model has repeated the items of a list without end and the server accepts ``maxItems``."""
     repeats_itself: bool = False
-    """True if an answer has repeated itself up to its token limit."""
+    """Whether an answer has repeated itself up to its token limit."""
     token_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
     """Name of the parameter that limits the answer."""
     accepted: tuple[str, ...] = ()
-    """Parameters that the server has accepted in requests that it answered."""
+    """Parameters of requests that the server has answered."""
     dropped: tuple[str, ...] = ()
     """Parameters that are rejected and therefore omitted."""
     is_reasoning_model: bool | None = None
@@ -284,7 +284,7 @@ class CapabilityLearner:
         return n_available if 0 < n_available < limit else None
 
     def note_answer(self, payload: Mapping[str, Any], reply: Reply, omitted_parameters: Collection[str]) -> None:
-        """Learn from an answer which parameters are accepted, which must be omitted, and whether the model reasons."""
+        """Update the accepted and the omitted parameters, and whether the model reasons, from an answer."""
         capabilities = self.capabilities
         changes: dict[str, Any] = {}
         for name in payload:
@@ -372,9 +372,10 @@ class CapabilityLearner:
         self._update(counts_cached=counts_cached)
 
     def note_schema(self, status: SchemaSupport, schema: Mapping[str, Any]) -> None:
-        """Store how a schema was handled.
+        """Store what a request with a schema has shown about the server's support of schemas.
 
-        A looser status than the known one needs :data:`CONTRADICTIONS` requests in a row; a stricter one is ignored.
+        A looser status than the known one is stored after :data:`CONTRADICTIONS` consecutive requests; a stricter one
+        is ignored.
         """
         known_status, order = self.capabilities.schema_support, get_args(SchemaSupport)
         if known_status is not None and order.index(status) <= order.index(known_status):
@@ -417,14 +418,13 @@ class CapabilityLearner:
         self._store(None)
 
     def _find_entry(self, capabilities_by_server: Mapping[str, dict[str, Any]]) -> Any:
-        """Return the stored entry of the model, or None."""
         return capabilities_by_server.get(self._server, {}).get(self._model)
 
     def _confirm_change(self, name: str, has_contrary: object) -> bool:
-        """Count a contradiction of a capability; return whether to change the capability.
+        """Count a contradiction of a capability and return whether to change the capability.
 
-        It is changed at once unless the opposite is known (``has_contrary``); otherwise after :data:`CONTRADICTIONS`
-        contradictions.
+        If the opposite is known (``has_contrary``), it is changed after :data:`CONTRADICTIONS` contradictions;
+        otherwise at once.
         """
         self._contradictions[name] += 1
         return not has_contrary or self._contradictions[name] >= CONTRADICTIONS
@@ -455,7 +455,7 @@ class CapabilityLearner:
 
 
 def _without_system_role(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Return messages with the system's message put before the text of the user's message that follows it."""
+    """Return the messages with the text of the system message placed before the text of the user's next message."""
     first_message, *later_messages = [dict(message) for message in messages]
     if first_message["role"] != "system":
         return [first_message, *later_messages]
@@ -472,8 +472,8 @@ def rejected_parameters(payload: Mapping[str, Any], refusal: ErrorReply) -> froz
 
     Args:
         payload: Request body.
-        refusal: Error reply: either it names the parameter, or its text names parameters and contains a word of
-            rejection.
+        refusal: Error reply: the server names the parameter, or the text contains names of parameters and a word such
+            as "unsupported".
 
     Returns:
         Names of :data:`SPELLINGS`; empty if the error is about something else, such as the key or the prompt.

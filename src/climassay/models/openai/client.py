@@ -210,7 +210,7 @@ class OpenAIModel:
 
 
 HEAD_START = 5.0
-"""Maximum seconds that the first request of a kind to an unknown server runs alone."""
+"""Maximum number of seconds for which other requests wait for the first request of its kind to an unknown server."""
 MAX_SCHEMA_ATTEMPTS = 3
 _LOOP_ERROR = "The answer repeats itself until the token limit cuts it off."
 DEFAULT_MAX_TOKENS = 4096
@@ -221,8 +221,8 @@ _CONTINUE_PARAMETERS = {"continue_final_message": True, "add_generation_prompt":
 """Parameters with which vLLM and SGLang continue an assistant's message; llama.cpp needs none."""
 _SEQUENCE_PROMPT = "Write the numbers from one to nine in words."
 _SEQUENCE_START, _SEQUENCE_NEXT = "one, two, three, four, five,", r"\s+six\b"
-"""Beginning of the answer to ``_SEQUENCE_PROMPT``, and a pattern of its continuation. The pattern requires
-leading white space, with which a new message would not begin."""
+"""Beginning of the answer to ``_SEQUENCE_PROMPT``, and a pattern of its continuation. The white space before "six" is
+required, since a new message would not begin with it."""
 
 
 class Conversation:
@@ -376,7 +376,7 @@ class Conversation:
         return Completion.failed(f"No answer in {MAX_SCHEMA_ATTEMPTS} satisfied the schema: {problem}", usage)
 
     async def _score_by_logprobs(self, request: OptionRequest) -> OptionScores:
-        """Score options by the likely tokens at the answer's position; if these do not suffice, by the option named."""
+        """Score options by the likely tokens of the answer's position, or else by the option that an answer names."""
         learner, usage = self._learner, Usage()
         is_known = learner.capabilities.logprobs == "given"
         continues = False
@@ -498,7 +498,7 @@ class Conversation:
         return chat_messages(request.messages)
 
     def _sampling_parameters(self, sampling: Sampling) -> dict[str, Any]:
-        """Return sampling parameters, omitting common defaults."""
+        """Return the sampling parameters of a request body, omitting default values."""
         parameters: dict[str, Any] = {
             "temperature": sampling.temperature,
             "seed": sampling.seed,
@@ -543,13 +543,8 @@ class Conversation:
     ) -> tuple[RequestOutcome, Usage]:
         """Send a payload until it is answered, omitting parameters that the server rejects.
 
-        Args:
-            payload: Request body without the model name.
-            reserves_reasoning: Whether to raise the token limit if reasoning has used it up.
-            show_text: Receives the partial text of a stream.
-
-        Returns:
-            The outcome, and the usage of all attempts.
+        Return the outcome, and the usage of all attempts. If ``reserves_reasoning`` is True, the token limit is raised
+        if reasoning has used it up.
         """
         learner = self._learner
         payload = {"model": self._model, **payload}
@@ -644,6 +639,5 @@ def _trim_answer(text: str, request: GenerationRequest) -> tuple[str, bool]:
 
 
 def _strip_prefix(text: str, assistant_prefix: str) -> str:
-    """Remove the assistant prefix from an answer that repeats it."""
     prefix, stripped_text = assistant_prefix.strip(), text.lstrip()
     return stripped_text[len(prefix) :].lstrip(" ") if prefix and stripped_text.startswith(prefix) else text

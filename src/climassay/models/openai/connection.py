@@ -43,15 +43,15 @@ NO_CREDIT_CODES = frozenset(
     | {"budget_exceeded", "insufficient_user_quota", "insufficient_credits", "insufficient_balance"}
     | {"payment_required", "spend_limit_exceeded"}
 )
-"""Error codes and types of an account without credit or over its spend limit, which are not retried."""
+"""Error codes and types for an account without credit or over its spend limit. Such errors are not retried."""
 RESUME_ADVICE = "What has been answered is stored: once the account has credit, the same command asks for the rest."
 FATAL_STATUS_ADVICE = {
     401: "{key_note}",
     403: "{key_note} The model may not be open to it.",
     404: "Check the model's name and the base URL {base_url}, which usually ends in /v1.",
 }
-"""Advice for a wrong key, address or model by HTTP status. The statuses are fatal for all requests unless a request has
-been answered."""
+"""Advice by HTTP status, for a wrong key, address or model. These statuses end all requests, unless the server has
+already answered one."""
 NOT_IMPLEMENTED = 501
 """The only 5xx status that is never retried."""
 NO_SUCH_MODEL = re.compile(
@@ -60,10 +60,9 @@ NO_SUCH_MODEL = re.compile(
 REPEATED_KEY_ERROR = "The server's answer repeats the API key, so it is not kept."
 MAX_REFUSED_CONNECTIONS = 3
 MAX_UNUSABLE_ANSWERS = 5
-"""Number of invalid or incomplete responses with status 200 after which a request is given up."""
+"""Number of responses with status 200 but an invalid or incomplete body after which a request fails."""
 LONG_WAIT = 1.0
-"""Shortest requested pause, in seconds, that counts as waiting. If an overloaded server requests a shorter pause, the
-attempt counts as failed."""
+"""If an overloaded server requests a pause shorter than this number of seconds, the attempt counts as failed."""
 CANCEL_SECONDS = 10.0
 READ_SECONDS = 5.0
 WAKE_SECONDS = 0.5
@@ -85,7 +84,7 @@ class _ResultBundle(Generic[O]):
 
     results: list[tuple[int, O]]
     texts: dict[int, str]
-    """Partial texts by item index; an item may have its result by now."""
+    """Partial texts by item index, including those of items that have been finished since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +113,14 @@ class Attempt:
     retry_after: float | None = None
     """Time in seconds that the server asks to wait."""
     has_no_credit: bool = False
-    """True if the account cannot pay for further requests."""
+    """Whether the account cannot pay for further requests."""
     is_refused: bool = False
-    """True if no connection was established."""
+    """Whether no connection was established."""
     is_unusable: bool = False
-    """True if the answer with status 200 is invalid or incomplete; it may be billed all the same."""
+    """Whether the body of a response with status 200 is invalid or incomplete. The provider may charge for it all the
+    same."""
     is_broken_stream: bool = False
-    """True if a stream began but was not completed."""
+    """Whether a stream began but was not completed."""
     refusal: ErrorReply | None = field(default=None, repr=False)
     """Error reply of the server; see :attr:`RequestOutcome.refusal`."""
 
@@ -267,7 +267,7 @@ class Connection:
                 await clock.sleep(backoff)
 
     async def read(self, address: str) -> bytes:
-        """Return the content at an address of the server; empty if it cannot be read."""
+        """Return the content at an address of the server; empty bytes if it cannot be read."""
         import httpx2
         from openai import OpenAIError
 
@@ -359,10 +359,7 @@ class Connection:
             results.put(error)
 
     def _seconds_left(self, start_time: float | None) -> float:
-        """Return the seconds until a request's deadline.
-
-        ``start_time`` is the start of its first attempt; None before that.
-        """
+        """Return the seconds until a request's deadline, given the start of its first attempt or None before that."""
         return self._policy.deadline - (0.0 if start_time is None else self._clock.now() - start_time)
 
     async def _attempt(self, body: bytes, timeout: float, show_text: ShowText | None) -> Attempt:
@@ -419,10 +416,9 @@ class Connection:
         return Attempt(error=REPEATED_KEY_ERROR, is_broken_stream=stream is not None) if repeats_key else Attempt(reply)
 
     async def _read_stream(self, response: "httpx2.Response", stream: StreamedReply, show_text: ShowText) -> bytes:
-        """Read a stream to its end, and show its text as it grows, hiding the API key, also one that has only begun.
+        """Read a stream to its end, show the text as it arrives, and return all bytes.
 
-        Returns:
-            All bytes received.
+        The API key is hidden, even if only its first characters have arrived.
         """
         received_bytes = bytearray()
         key, previous_text = self._server.key or "", ""
@@ -517,7 +513,7 @@ def _has_no_credit(status: int | None, refusal: ErrorReply) -> bool:
 def _next_bundle(results: "queue.SimpleQueue[I]", future: "concurrent.futures.Future[None]") -> I | KeyboardInterrupt:
     """Return the next item of a queue, or KeyboardInterrupt if the work was cancelled before it began.
 
-    Waits in short intervals, since a Ctrl-C just before a wait does not end the wait.
+    The queue is polled, since a Ctrl-C just before a wait would not end the wait.
     """
     while True:
         with suppress(queue.Empty):
@@ -531,7 +527,6 @@ def _count_attempts(attempts: int) -> str:
 
 
 def _causes(failure: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and its chain of causes."""
     cause: BaseException | None = failure
     while cause is not None:
         yield cause

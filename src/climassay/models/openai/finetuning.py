@@ -264,7 +264,7 @@ class _FineTuningJob:
                 self._on_status(state)
 
     def _request(self, call: Callable[[Any], Any], resource: str) -> tuple[Any, float | None]:
-        """Send a request, retrying as the policy allows; return the reply, and the seconds to wait that it states."""
+        """Send a request, retrying as the policy allows; return the reply and the ``Retry-After`` seconds."""
         from openai import APIConnectionError, APIStatusError, OpenAIError
 
         policy, error = self._policy, ""

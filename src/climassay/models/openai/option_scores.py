@@ -1,6 +1,6 @@
-"""Score options by what an API returns: likely tokens at each position, or only a text.
+"""Score options from the likely tokens at each position of an answer or, if the server lists none, from its text.
 
-An API lists the most likely tokens only, and does not state how an option is tokenised. Tokens are therefore matched
+An API lists only the most likely tokens, and does not state how an option is tokenised. Tokens are therefore matched
 with options as texts; see :func:`score_options`.
 """
 
@@ -15,19 +15,19 @@ from climassay.models.openai.replies import Position, TopLogprob
 from climassay.questions import TYPES
 
 LEADING_CHARACTERS = " \t\r\n\"'`*_([{<#\u0120\u2581"
-"""Spaces, quotes, brackets and markup that may precede an answer, with the space signs of raw tokens."""
+"""Characters that may precede an answer: spaces, quotes, brackets, markup, and the space characters of raw tokens."""
 TRAILING_CHARACTERS = " \t\r\n\"'`*_)]}>.,:;!"
 """Characters that may follow an answer."""
 GENERATED_LOGPROB = -100.0
 """Score of the options that were not generated, if there are no log-probabilities."""
 NEGLIGIBLE_PROBABILITY = 0.01
-"""Maximum probability at which a token that could begin several options is ignored."""
+"""A token that could begin several options is ignored if its probability is at most this value."""
 MAX_TOKENS = 16
 """Maximum number of tokens generated to distinguish options with the same beginning."""
 
 
 class Prefix(NamedTuple):
-    """Generated tokens up to a position, and the options that they may begin."""
+    """Tokens generated so far, and the options that may begin with them."""
 
     text: str
     logprob: float
@@ -157,7 +157,6 @@ def _score_listed_tokens(position: Position, options: Sequence[str], prefix: Pre
 
 
 def _listed_tokens(position: Position) -> tuple[TopLogprob, ...]:
-    """Return the listed tokens, adding the generated one if it is not listed."""
     if any(token.token == position.chosen.token for token in position.listed):
         return position.listed
     return (*position.listed, position.chosen)

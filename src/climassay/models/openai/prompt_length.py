@@ -1,7 +1,7 @@
 """Detect truncated prompts by the number of prompt tokens that a server reports.
 
 Servers with a small default window (Ollama: 2,048 or 4,096 tokens, whatever the model supports) truncate prompts and
-answer under status 200.
+answer with status 200.
 """
 
 import re
@@ -13,12 +13,12 @@ MIN_COUNTED = 2000
 """Minimum estimated number of tokens of a prompt to be checked; the smallest default window of a server is 2,048
 tokens."""
 MAX_SHARE_READ = 0.75
-"""Maximum ratio of reported to estimated tokens of a prompt that counts as truncated. The
-estimate is low: English text has 1.2 to 1.5 tokens per word, or 0.9 for vocabularies with multi-word tokens."""
+"""A prompt counts as truncated if the ratio of reported to estimated tokens is at most this value. The estimate is low:
+English text has 1.2 to 1.5 tokens per word, or 0.9 for vocabularies with multi-word tokens."""
 _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-"""Letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+"""Pattern of letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 _UNSPACED_PER_TOKEN = 4
 _ALPHANUMERIC = re.compile(r"[^\W_]")
 

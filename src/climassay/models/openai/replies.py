@@ -31,7 +31,7 @@ WITHHELD_REASONS = frozenset(
 WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Fields with the context window in a server's list of models."""
 _MAX_SPECIAL_TOKENS = 16
-"""Maximum number of completion tokens that are not text, such as end-of-text tokens."""
+"""Maximum number of completion tokens that do not belong to the text, such as end-of-text tokens."""
 _MAX_DEPTH = 6
 
 
@@ -81,7 +81,8 @@ class Reply:
     thoughts: str = ""
     """Reasoning before the answer, as far as the server sends it."""
     read_tokens: int = 0
-    """Upper bound of the prompt tokens read: reported tokens plus separately reported cached tokens; 0 if unknown."""
+    """Upper bound of the number of prompt tokens that the server has read: reported tokens plus separately reported
+    cached tokens; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,7 @@ def _read_reply(data: Any) -> Reply:
 
 
 def _join_half_characters(answer: str) -> str:
-    """Join the halves of characters (surrogates) in an answer; warn about a half without its other half."""
+    """Join the surrogate halves of characters in an answer; log a warning about a half without the other one."""
     joined_text = join_surrogates(answer)
     if joined_text.count("\ufffd") > answer.count("\ufffd"):
         warnings.warn("A server sent half a character in an answer: it is kept as U+FFFD.", stacklevel=2)
@@ -253,7 +254,6 @@ def _parse_finish_reason(choice: Any) -> str:
 
 
 def _unfinished_error(finish_reason: str, error: Any) -> BadReplyError:
-    """Build the error for an unknown finish reason."""
     refusal = parse_error_reply(json.dumps({"error": error}).encode()) if error else None
     reason = "without a finish reason" if finish_reason == "none" else f"with the finish reason {finish_reason[:60]!r}"
     message = f"The server's answer is not complete: it ended {reason}"
@@ -423,7 +423,7 @@ def _parse_token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int,
 def _count_read_tokens(usage: Any) -> int:
     """Return the prompt tokens reported, plus cached tokens that may be reported separately.
 
-    OpenAI and vLLM include cached tokens in those of the prompt; Anthropic and gateways to it do not.
+    The prompt tokens of OpenAI and vLLM include cached tokens; those of Anthropic and gateways to it do not.
     """
     n_prompt = _parse_token_count(usage, "prompt_tokens")
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
@@ -435,7 +435,6 @@ def _count_read_tokens(usage: Any) -> int:
 
 
 def _malformed_error(data: Any) -> BadReplyError:
-    """Build the error for a body that is not a chat completion."""
     if isinstance(data, dict) and data.get("error"):
         refusal = parse_error_reply(json.dumps(data).encode())
         return BadReplyError(f"The server's answer is an error under status 200: {refusal.message}", refusal)
@@ -452,9 +451,9 @@ class _ContentTexts(NamedTuple):
 
 
 def _split_content(content: Any) -> _ContentTexts:
-    """Return the text and the reasoning in the content of a message.
+    """Separate the content of a message into text and reasoning.
 
-    Mistral, Anthropic and Gemini split content into parts.
+    Mistral, Anthropic and Gemini send it as a list of parts.
     """
     if content is None:
         return _ContentTexts("", "")

@@ -86,7 +86,7 @@ def strict_schema(schema: Mapping[str, Any], *, limits_items: bool = False) -> d
 
 
 def schema_instruction(schema: Mapping[str, Any], problem: str | None) -> str:
-    """Return instructions for the prompt to answer under a schema; ``problem`` is the fault of the last answer."""
+    """Return instructions for the prompt to answer under a schema; ``problem`` is the fault of the previous answer."""
     schema_text = json.dumps(strict_schema(_wrap_in_object(schema)), ensure_ascii=False)
     text = (
         "Answer with one JSON object and nothing else: no words before or after it and no code block. "

@@ -70,7 +70,7 @@ class DatasetRequest:
 
     @property
     def name_of(self) -> Callable[[str], str]:
-        """Function that returns the display name for a user name."""
+        """Function that maps a user name to the display name."""
         return display_names(self.app, self.user)
 
     def item(self, draft: str) -> AnnotationItem:
@@ -83,7 +83,7 @@ class DatasetRequest:
             return self.store.item(self.dataset, draft)
 
     def own_item(self, draft: str) -> AnnotationItem:
-        """Return an item that the user may label; if it needs further labels, reserve it for the user.
+        """Return an item that the user may label and, if it needs further labels, reserve it for the user.
 
         Annotators may label items that they have labelled before or that need further labels; adjudicators may label
         all items.
@@ -144,9 +144,9 @@ class DatasetRequest:
 
 
 def _require_dataset_role(role: Any) -> Any:
-    """Return a route dependency that creates the :class:`DatasetRequest` of a user with a role.
+    """Return a route dependency for users with a role, which creates the :class:`DatasetRequest`.
 
-    It raises Refused if the dataset is assigned to other annotators and the user is not an adjudicator.
+    The dependency raises Refused if the dataset is assigned to other annotators and the user is not an adjudicator.
     """
 
     def make_request(request: Request, app: App, user: role, dataset: DatasetName) -> DatasetRequest:

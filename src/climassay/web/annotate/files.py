@@ -51,8 +51,8 @@ def import_labels(app: AppState, dataset: str, file: UploadFile, format: LabelFo
     """Store the labels, skips and comments from an uploaded file.
 
     Returns:
-        Number of imported labels and comments, and reasons for refusals, with the keys that
-        ``climassay annotate import --json`` prints.
+        Numbers of imported labels and comments, and reasons for refusals, as ``climassay annotate import --json``
+        prints them.
 
     Raises:
         InputError: The suffix is not allowed, or the file cannot be read.
@@ -90,12 +90,10 @@ def open_queue(app: AppState, name: str, file: UploadFile, overlap: int, annotat
 def _stored_file(file: UploadFile, content: str) -> Iterator[Path]:
     """Yield the path of a temporary copy of an uploaded file, and remove this path from error messages.
 
-    Args:
-        file: Uploaded file.
-        content: Noun for the content, used in an error message.
+    ``content`` is a noun for the content of the file, for error messages.
 
     Raises:
-        InputError: The suffix is not allowed, or the body of the context raised InputError.
+        InputError: The suffix is not allowed, or the ``with`` block raised InputError.
     """
     suffix = PurePosixPath(file.filename or "").suffix.lower()
     if suffix not in SUFFIXES:

@@ -90,9 +90,9 @@ FORMATS = {
 QUESTIONS = {
     "questions": ("Questions", "The questions that experts accepted, in their final wording, for climassay evaluate.")
 }
-"""Title and description of the export of accepted questions, which cannot be imported as labels."""
+"""Title and description of the export of accepted questions; the export cannot be imported as labels."""
 RUBRICS = {"rubrics": ("Rubrics", "The questions whose rubric is decided, with that rubric, for climassay evaluate.")}
-"""Title and description of the export of decided rubrics, which cannot be imported as labels."""
+"""Title and description of the export of decided rubrics; the export cannot be imported as labels."""
 
 
 class QueueForm(BaseModel):
@@ -152,7 +152,6 @@ def _item_page(
 
 
 def _comment_views(comments: Sequence[Comment], names: dict[Participant, str]) -> list[tuple[str, Comment]]:
-    """Return each comment with its author's displayed name."""
     return [(names[comment.author, comment.adjudicates], comment) for comment in comments]
 
 
@@ -227,7 +226,7 @@ class DecisionForm(LabelForm):
     """Fields of the form by which an adjudicator decides on an item."""
 
     like: str = ""
-    """Key of the annotator's label that the decision adopts; empty if the form contains the decision itself."""
+    """Key of the annotator's label that the decision adopts; empty if the form itself contains the decision."""
 
 
 @router.get("/{dataset}/conflicts")
@@ -243,7 +242,7 @@ def show_conflicts(request: ByAdjudicator, done: str = "", number: PageNumber = 
 
 
 def _label_views(item: AnnotationItem, comments: Sequence[Comment], request: "DatasetRequest") -> list[dict[str, Any]]:
-    """Return the template values of an item's labels, sorted by the displayed name; decisions come last."""
+    """Return the template values of an item's labels, sorted by displayed name; decisions come last."""
     names = participant_names(item, comments, request.user, request.name_of)
     views = [label_view(label, item, names[label.annotator, label.adjudicates]) for label in item.labels]
     return sorted(views, key=lambda view: (view["label"].adjudicates, view["by"]))
@@ -427,7 +426,6 @@ def show_questions(
 
 
 def _item_address(item: FoundItem, dataset: str, user: User) -> str:
-    """Return the address of the page on which the user can act on an item; empty if there is none."""
     draft = item.draft.id
     if user.may("adjudicate") and item.state != "open":
         return page_path(dataset, "conflicts", draft)

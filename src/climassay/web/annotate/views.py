@@ -67,7 +67,8 @@ class LabelForm(BaseModel):
     key: str = ""
     """Random key of the page. A form that is sent twice has the same key and is stored only once."""
     verdict: str = ""
-    """``valid`` accepts the draft's original wording, ``edit`` that in the form; ``invalid`` rejects the draft."""
+    """``valid`` accepts the draft's original wording, ``edit`` the wording in the form; ``invalid`` rejects the draft.
+    """
     reason: list[str] = []
     remark: str = ""
     seconds: str = ""
@@ -84,12 +85,12 @@ class LabelForm(BaseModel):
     """Level of each row: ``must`` or ``should``."""
     source: list[str] = []
     take: list[str] = []
-    """Criteria that an adjudicator adopts, as pairs of indices LABEL-CRITERION, for example ``1-0``."""
+    """Criteria from the labels that an adjudicator adopts, as LABEL-CRITERION with two indices, for example ``1-0``."""
     act: str = ""
-    """Change to the rows, after which the form is shown again (see :meth:`apply_action`); empty to store the label."""
+    """Change to the rows after which the form is shown again (see :meth:`apply_action`); empty to store the label."""
 
     def rows(self) -> list["CriterionRow"]:
-        """Return the rubric's rows as typed, without those that have neither text nor source."""
+        """Return the rows of the rubric as entered, without rows that have neither text nor source."""
         parts = zip_longest(self.criterion, self.weight, self.must, self.source, fillvalue="")
         rows = (CriterionRow(*map(_normalise_text, row)) for row in parts)
         return [row for row in rows if row.text or row.source]
@@ -133,7 +134,7 @@ class LabelForm(BaseModel):
 
 
 class CriterionRow(NamedTuple):
-    """Row of a rubric, as typed."""
+    """Row of a rubric as entered, with all fields as text."""
 
     text: str = ""
     weight: str = "1"
@@ -153,11 +154,6 @@ def new_key() -> str:
 
 def parse_label_form(form: LabelForm, draft: Draft, annotator: str) -> Label:
     """Parse a submitted form into the label of a draft.
-
-    Args:
-        form: The submitted form.
-        draft: The labelled draft.
-        annotator: Name of the annotator.
 
     Returns:
         The label; its wording is None if it equals the wording of the draft.
@@ -194,7 +190,6 @@ def parse_label_form(form: LabelForm, draft: Draft, annotator: str) -> Label:
 
 
 def _parse_wording(form: LabelForm, draft: Draft) -> Wording:
-    """Return the wording in a form that accepts the draft."""
     if is_rating(draft.wording):
         options = draft.wording.options
         ratings = parse_ratings(format_ratings(form.ratings(options)), options)
@@ -226,7 +221,7 @@ def _parse_wording(form: LabelForm, draft: Draft) -> Wording:
 def is_reworded(draft: Draft, wording: Wording) -> bool:
     """Return whether a wording differs from the draft's in its text or correct option.
 
-    A different gap of a cloze statement does not count, nor do ratings and rubrics.
+    Changes of a cloze statement's gap, of ratings and of rubrics do not count.
     """
     original_wording = draft.wording
     if is_rating(original_wording) or is_rubric(original_wording):
@@ -290,7 +285,7 @@ class StatementPart:
 
     text: str
     is_selectable: bool = False
-    """Whether the word can be selected as the gap; of a repeated word, only the first occurrence can."""
+    """Whether the word can be selected as the gap; if a word is repeated, only its first occurrence can."""
     is_selected: bool = False
     """Whether the word is the selected gap."""
     is_suggested: bool = False
@@ -398,7 +393,7 @@ _CHOICE_LABELS = {"first": "The first", "second": "The second", "tie": "Neither"
 
 
 def _rating_values(item: AnnotationItem, label: Label | None, form: LabelForm | None) -> dict[str, Any]:
-    """Return the template values for rating answers: the answers, and groups of options with their choices."""
+    """Return the template values for rating answers: the answers, and groups of options with the selected ratings."""
     draft, options = item.draft, item.draft.wording.options
     stored_answer = label.wording.answer if label is not None and label.wording is not None else ""
     ratings = form.ratings(options) if form else parse_ratings(stored_answer, options) if stored_answer else {}
@@ -477,12 +472,9 @@ def participant_names(
 
 
 def label_view(label: Label, item: AnnotationItem, by: str = "") -> dict[str, Any]:
-    """Return the template values of a label, such as the changes that it makes to the draft's wording.
+    """Return the template values of a label, such as its changes to the draft's wording.
 
-    Args:
-        label: Label to show.
-        item: Item that was labelled.
-        by: Displayed name of the annotator.
+    ``by`` is the displayed name of the annotator.
     """
     original_wording, new_wording = item.draft.wording, label.wording
     ratings_by_option = (
@@ -532,7 +524,7 @@ def agreement_of(app: AppState, dataset: str) -> AnnotatorAgreement:
 
 
 def find_work_type(store: AnnotationStore, dataset: str) -> Literal["questions", "ratings", "rubrics"]:
-    """Return what annotators of a dataset do: check questions, rate answers, or write rubrics."""
+    """Return the task of a dataset's annotators: check questions, rate answers, or write rubrics."""
     first_item = next(store.items(dataset), None)
     if first_item is None:
         return "questions"
@@ -551,12 +543,12 @@ def find_own_label(item: AnnotationItem, user: User) -> Label | None:
 
 
 def count_assigned_items(progress: AnnotationProgress) -> int:
-    """Return how many items an annotator has labelled, has skipped, or still has to label, in total."""
+    """Return the number of items that an annotator has labelled, has skipped or still has to label."""
     return progress.mine + progress.skipped + progress.left_for_me
 
 
 def is_training_due(store: AnnotationStore, dataset: str) -> bool:
-    """Return whether enough labels have been settled since the last training for the validator to be trained again."""
+    """Return whether the validator should be trained again: enough labels have been settled since its last training."""
     return store.new_labels(dataset) >= store.settings(dataset).retrain_every
 
 

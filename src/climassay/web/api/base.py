@@ -1,7 +1,7 @@
-"""Types, lists, callers and errors that all operations of the API share.
+"""Types, lists, authentication and errors shared by all operations of the API.
 
-Requests with unknown fields are refused, so that a misspelt field is reported and not ignored. Texts with characters
-that no database can store are refused.
+Requests with unknown fields are refused, so that misspelt fields are not ignored. Texts with characters that databases
+cannot store are refused, too.
 """
 
 from collections.abc import Callable, Sequence
@@ -109,7 +109,7 @@ def make_page(entries: Sequence[Source], limit: int, data_of: Callable[[Source],
     """Build the response with one part of a list.
 
     Args:
-        entries: Entries from the database, read with a limit of ``limit + 1`` to see whether more follow.
+        entries: Up to ``limit + 1`` entries from the database; the last shows whether more entries follow.
         limit: Maximum number of entries in the response.
         data_of: Function that converts an entry to its response data.
     """
@@ -118,7 +118,7 @@ def make_page(entries: Sequence[Source], limit: int, data_of: Callable[[Source],
 
 
 def require_valid_token(request: Request, app: App) -> None:
-    """Refuse a request with an invalid token, even if the operation needs no account.
+    """Raise an error if a request has an invalid token, even if the operation needs no account.
 
     Raises:
         SignInNeeded: The request has an ``Authorization`` header without a valid bearer token.
@@ -130,7 +130,7 @@ def require_valid_token(request: Request, app: App) -> None:
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return an operation's error responses for OpenAPI: the responses of all operations plus the given statuses."""
+    """Return an operation's error responses for OpenAPI: the responses of all operations and the given statuses."""
     codes = sorted({400, 401, 403, 404, 413, 422, *statuses})
     return {status: {"model": ErrorData, "description": ERROR_STATUSES[status]} for status in codes}
 

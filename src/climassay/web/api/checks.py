@@ -1,4 +1,4 @@
-"""Operations that ask models: questions, claims and texts, each with its result."""
+"""Operations for questions, claims and texts that models answer or check, and their results."""
 
 from typing import Annotated, Any, Literal
 
@@ -123,7 +123,7 @@ class ClaimToCheck(Data):
 
 
 class CheckData(Data):
-    """Check of a claim."""
+    """`verdict`, or the reason why there is no verdict; null until the debate has ended."""
 
     id: str
     claim: str
@@ -158,7 +158,7 @@ class CheckData(Data):
 
     @classmethod
     def of(cls, check: CheckSummary, user: User | None) -> "CheckData":
-        """Return the data of a check; the asker's name is left out if ``user`` is None (without an account)."""
+        """Return the data of a check; without the asker's name if ``user`` is None (no account)."""
         claim = check.claim
         other_fields = {
             "claim": claim.text,

@@ -1,1 +1,1 @@
-"""Checking claims in the browser: ask, watch the debate, read the verdict, say what one thinks of it; and texts."""
+"""Check claims and texts in the browser: submit a claim, watch the debate, read the verdict, and review it."""

@@ -136,9 +136,9 @@ class ParticipantProgress:
 class DebateProgress:
     """Progress of a debate, computed from its events.
 
-    A debate has these steps: reading the claim; retrieving passages; in each round, a step per advocate and one for the
-    mediator; a step for questions between two rounds; and the verdict. The number of rounds is only known when the
-    mediator closes the last round.
+    A debate has these steps: parsing the claim; retrieving passages; in each round, one step per advocate and one for
+    the mediator; one step for questions between two rounds; and the verdict. The number of rounds is only known when
+    the mediator closes the last round.
 
     Attributes:
         step: Number of the current step, from 1.
@@ -197,15 +197,15 @@ class DebateProgress:
 
 
 def estimate_remaining_seconds(past_durations: Sequence[float], elapsed: float) -> float | None:
-    """Estimate how long a running debate will still take, from past debates.
+    """Estimate the remaining seconds of a running debate from past debates.
 
     Args:
         past_durations: Durations of similar debates in seconds.
         elapsed: Time since the debate began in seconds.
 
     Returns:
-        Median remaining time, in seconds, of those past debates that took longer than ``elapsed``; 0 if none did, None
-        if there are fewer than :data:`MIN_PAST_DEBATES` past debates.
+        Median of ``duration - elapsed`` over the past debates that took longer than ``elapsed``; 0 if none did, None if
+        there are fewer than :data:`MIN_PAST_DEBATES` past debates.
     """
     if len(past_durations) < MIN_PAST_DEBATES:
         return None
@@ -248,7 +248,7 @@ class LiveDebate:
 
 
 def load_live_debate(jobs: Jobs, job: str, settings: DebateSettings) -> LiveDebate:
-    """Compute the state of a debate from its job's events, ignoring those of interrupted attempts."""
+    """Compute the state of a debate from its job's events, ignoring events of interrupted attempts."""
     events = load_all_events(jobs, job)
     progress = DebateProgress(settings)
     begin_indices = [index for index, event in enumerate(events) if event.kind == BEGIN_EVENT]

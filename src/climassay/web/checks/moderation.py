@@ -20,7 +20,7 @@ router = APIRouter(include_in_schema=False)
 
 
 def hidden_runs(user: User | None) -> sa.Select[tuple[str]]:
-    """Return a query for the run ids of checks that a user may not read."""
+    """Return a query that selects the run ids of checks that a user may not read."""
     return sa.select(checks.c.run).where(
         checks.c.run.is_not(None), checks.c.visibility.not_in(readable_visibilities(user))
     )
@@ -41,7 +41,7 @@ def change_visibility(app: AppState, user: User, check: str, readers: Visibility
 
     Raises:
         Missing: There is no such check.
-        InputError: Its debate has not ended.
+        InputError: The check's debate has not ended.
     """
     if find_check(app, check, user)[0].about.state == "waiting":
         raise InputError("A check can be published or hidden once its debate has ended.")
@@ -49,11 +49,11 @@ def change_visibility(app: AppState, user: User, check: str, readers: Visibility
 
 
 def remove_check(app: AppState, user: User, check: str) -> None:
-    """Delete a check that has ended, with its debate, its reviews, and the answers that no other run uses.
+    """Delete a check that has ended, its debate and reviews, and all answers used by no other run.
 
     Raises:
         Missing: There is no such check.
-        InputError: Its debate, or the job that stores it, has not ended.
+        InputError: The check's debate, or the job that stores it, has not ended.
     """
     stored_check, job = find_check(app, check, user)
     if stored_check.about.state == "waiting":
@@ -80,6 +80,6 @@ def set_visibility(app: App, user: CheckModerator, check: str, visibility: Annot
 
 @router.post("/checks/{check}/delete")
 def delete_check(app: App, user: CheckModerator, check: str) -> Response:
-    """Delete a check that has ended, with its debate, its reviews, and the answers that no other run uses."""
+    """Delete a check that has ended, its debate and reviews, and all answers used by no other run."""
     remove_check(app, user, check)
     return redirect_to("/checks")

@@ -71,7 +71,7 @@ from climassay.web.redaction import Redactor
 
 router = APIRouter(include_in_schema=False)
 _QUERY_NAMES = {"words": "q"}
-"""Names of filters as query parameters, if they differ from the field names."""
+"""Names of query parameters by filter field, for the fields whose names differ."""
 FORMATS = ("csv", "xlsx", "jsonl")
 COLUMNS = (
     "id", "claim", "source", "appearance", "date", "verdict", "demonstration", "outcome", "state", "failure", "topic",
@@ -88,7 +88,7 @@ Names = Annotated[Sequence[str], Form()]
 
 
 def register(app: AppState) -> None:
-    """Create the database tables, register the job for checking claims, and queue all checks not queued yet.
+    """Create the database tables, register the job that checks claims, and queue all checks not queued yet.
 
     Raises:
         InputError: A debate configuration cannot be read.
@@ -327,7 +327,6 @@ def show_checks(request: Request, app: App, user: Reader, filters: CheckFilters,
 
 
 def _filter_texts(filters: CheckFilter, reviewers: Mapping[str, str]) -> list[str]:
-    """Return a description of each active filter."""
     topic = CLAIMS.get(filters.topic) or GROUPS.get(filters.topic) or filters.topic
     active_values = {
         f"the words \u201c{filters.words}\u201d": filters.words,
@@ -400,7 +399,7 @@ def download_all(request: Request, app: App, user: Reader, filters: CheckFilters
 
 
 def hide_names(viewer: User | None, check: dict[str, Any], name_of: Callable[[str | None], str]) -> dict[str, Any]:
-    """Hide user names from visitors without an account: remove the asker, and replace reviewers by display names.
+    """Hide user names from visitors without an account: remove the asker, and replace reviewers by their display names.
 
     The data are changed in place and returned.
     """
@@ -412,9 +411,9 @@ def hide_names(viewer: User | None, check: dict[str, Any], name_of: Callable[[st
 
 
 def display_names(app: AppState, viewer: User | None) -> Callable[[str | None], str]:
-    """Return a function that returns the display name for a user name (empty for None).
+    """Return a function that maps a user name to the display name, and None to an empty text.
 
-    Visitors without an account never see the name with which somebody signs in, even if it is also the display name.
+    Visitors without an account never see a user name, even if it is also the display name.
     """
     names = {user.name: user.display_name for user in app.accounts.users()}
 
@@ -504,7 +503,7 @@ def _text_page(
 
 
 def _evidence_links(app: AppState, result: TextCheck) -> Callable[[SentenceEvidence], Evidence | None]:
-    """Return a function that finds the URLs of a sentence's evidence, with None for removed passages."""
+    """Return a function that returns the links of a sentence's evidence, or None if the passage was removed."""
     library = collection_cache(app)
     links = CitationLinks(library)
 

@@ -1,4 +1,4 @@
-"""The checks of a server: the debates to choose from, and how checks are begun, stopped and resumed."""
+"""Checks of a server: available debate configurations, and starting, stopping and resuming of checks."""
 
 import threading
 import unicodedata
@@ -70,8 +70,9 @@ class DebateChoice:
 def list_debate_choices(app: AppState) -> tuple[DebateChoice, ...]:
     """Return the debate configurations that users can choose; the first is the default.
 
-    They come from the server's configuration files, which are read once. Without such files, the only configuration has
-    an advocate for each collection with passages, or, without passages, one advocate that uses the model's knowledge.
+    They come from the server's configuration files, which are read once. Without such files, there is one
+    configuration. It has an advocate for each collection with passages or, if there are no passages, one advocate that
+    uses the model's knowledge.
 
     Raises:
         InputError: A file cannot be read or configures no advocate, or two files have the same name.
@@ -129,7 +130,7 @@ def get_check_store(app: AppState) -> CheckStore:
 
 
 def readable_visibilities(user: User | None) -> tuple[Visibility, ...]:
-    """Return the visibilities of checks that a user (None: a visitor without an account) may read."""
+    """Return the visibilities of checks that a user may read; ``user`` is None for a visitor without an account."""
     if user is None:
         return ("published",)
     return get_args(Visibility) if user.may("moderate checks") else ("unpublished", "published")
@@ -138,7 +139,7 @@ def readable_visibilities(user: User | None) -> tuple[Visibility, ...]:
 def find_check(app: AppState, check: str, user: User | None) -> tuple[StoredCheck, Job | None]:
     """Return a check and its job (None if it was never queued).
 
-    If the job ended before its work began, the check is still waiting and is first marked as failed or stopped.
+    A check that is still waiting although its job has ended is first marked as failed or stopped.
 
     Raises:
         Missing: There is no such check, or the user may not read it.
@@ -170,7 +171,7 @@ def load_all_events(jobs: Jobs, job: str) -> list[JobEvent]:
 def start_time(events: Sequence[JobEvent]) -> float | None:
     """Return the start of a debate in seconds since 1970, or None if it has not begun.
 
-    The start is moved forward by the pauses between attempts, so that the time since then covers only the attempts.
+    The start is moved forward by the pauses between attempts, so that the time since the start excludes pauses.
     """
     start_seconds: float | None = None
     previous_time: float | None = None
@@ -211,7 +212,7 @@ def submit_check(app: AppState, summary: CheckSummary, asker: str = "") -> None:
     Args:
         app: State of the server.
         summary: Summary of the check.
-        asker: Name of the user towards whose limit the check counts; empty for nobody.
+        asker: Name of the user whose limit the check counts towards; empty for none.
     """
     get_check_store(app).reopen(summary.id)
     title = job_title("Check", summary.claim.text)
@@ -229,15 +230,15 @@ def queue_unqueued_checks(app: AppState) -> None:
 
 
 def may_stop(user: User | None, summary: CheckSummary) -> bool:
-    """Return whether a user may stop a check: the user who asked for it and adjudicators may."""
+    """Return whether a user may stop a check: only the user who asked for it and adjudicators may."""
     return user is not None and (user.name == summary.by or user.may("moderate checks"))
 
 
 def may_resume(user: User | None, stored: StoredCheck) -> bool:
     """Return whether a user may resume a check.
 
-    All users may resume a failed check; a stopped one may be resumed by the user who asked for it and by adjudicators.
-    A check that is waiting or has a result cannot be resumed.
+    All users may resume a failed check; only the user who asked for a stopped check and adjudicators may resume it. A
+    check that is waiting or has a result cannot be resumed.
     """
     summary = stored.about
     if user is None:
@@ -390,7 +391,7 @@ def strip_controls(text: str) -> str:
 def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice, *, force: bool = False) -> str:
     """Store a claim, queue its debate, and return the check's id.
 
-    If the user has a waiting check of the same claim, reuse it.
+    If the user has a waiting check of the same claim, its id is returned.
 
     Args:
         app: State of the server.

@@ -1,1 +1,1 @@
-"""The library: collections, search, passages, and the documents that people add."""
+"""Library: collections, search, passages, and documents added by users."""

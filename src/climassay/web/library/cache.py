@@ -1,4 +1,4 @@
-"""The collections of a workspace, opened once per server, with their documents and titles."""
+"""Collections of a workspace, each opened once per server, with their documents and titles."""
 
 import threading
 import time
@@ -47,7 +47,7 @@ class Contents:
 
 
 class Titles:
-    """Titles of the library's documents, extended where necessary so that no two documents have the same title."""
+    """Titles of the library's documents; equal titles are extended so that all titles differ."""
 
     def __init__(self, contents: list[Contents]) -> None:
         self.contents = contents
@@ -162,7 +162,7 @@ class CollectionCache:
         return self._titles
 
     def edit_document(self, name: str, document_id: str, **details: str) -> None:
-        """Change the title, author or date of a document; see :meth:`climassay.corpus.Collection.edit`.
+        """Change the title, author or date of a document, given by field; see :meth:`climassay.corpus.Collection.edit`.
 
         Raises:
             Missing: There is no such document.
@@ -241,7 +241,7 @@ def collection_cache(app: AppState) -> CollectionCache:
 
 
 def _folder_size(folder: Path) -> int:
-    """Return the total size of a folder's files in bytes; files that are deleted in the meantime count as 0."""
+    """Return the total size of a folder's files in bytes; files that are deleted meanwhile count as 0."""
     total = 0
     for path in folder.rglob("*"):
         try:

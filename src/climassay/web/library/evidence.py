@@ -1,4 +1,4 @@
-"""Links from a citation to its evidence: the passage and the page of the PDF, with the quoted words marked in both."""
+"""Links from a citation to the cited passage and its PDF page, with the quoted words marked in both."""
 
 import threading
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ MAX_CACHED_PAGES = 24
 MAX_FURTHER_PAGES = 2
 """Maximum number of pages after the first page of a passage that are searched for quotations from it."""
 MIN_SHARED_WORDS = 2
-"""Minimum number of words shared by a sentence of a passage and a sentence of an answer for the former to be marked."""
+"""A sentence of a passage is marked only if it shares at least this number of words with a sentence of an answer."""
 
 Quotations = Annotated[list[str], Query(alias="quote", max_length=MAX_QUOTATIONS, default_factory=list)]
 
@@ -63,7 +63,7 @@ class CitationLinks:
         self._originals = library.originals
 
     def evidence(self, collection: str, passage: Passage, quotations: Iterable[str] = ()) -> Evidence | None:
-        """Return the addresses of a passage, shown with marked quotations; None if its document was removed."""
+        """Return the addresses of a passage, with quotations to be marked; None if its document was removed."""
         if passage.document_id not in self._titles.of_collection(collection):
             return None
         parameters = [("quote", quotation[:MAX_QUOTATION_LENGTH]) for quotation in quotations][:MAX_QUOTATIONS]
@@ -112,7 +112,7 @@ def check_values(
 
 
 def nearest_sentence(text: str, sentence: str) -> str:
-    """Return the sentence of a text that shares the most words with another sentence; of several, the shortest.
+    """Return the sentence of a text that shares the most words with ``sentence``; among equals, the shortest.
 
     Return an empty string if none shares at least :data:`MIN_SHARED_WORDS` words.
     """
@@ -219,7 +219,7 @@ def show_page(
 def find_quotations(
     rendered: DrawnPage, passage: Passage | None, quotations: Sequence[str]
 ) -> list[list[tuple[int, int]]]:
-    """Return the spans of each quotation in a page's text; [] for a quotation missing from the page or the passage."""
+    """Return the spans of each quotation in a page's text; [] if it is missing from the page or the passage."""
     text = passage.text if passage else ""
     return [
         [

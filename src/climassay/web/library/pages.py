@@ -55,7 +55,7 @@ MAX_QUERY_LENGTH = 1000
 """Maximum number of characters of a query."""
 MAX_HITS = 100
 HITS_PER_STEP = 10
-"""Number of hits shown at first, and added each time that more hits are requested."""
+"""Number of hits shown at first, and number of hits added at each request for more."""
 MAX_EXCERPT_WORDS = 75
 _PASSAGE_COLUMNS = ("document", "source", "first_page", "last_page", "citation", "url", "licence", "text")
 HIT_COLUMNS = ("rank", "score", "cosine", "collection", "passage", *_PASSAGE_COLUMNS)
@@ -122,7 +122,7 @@ class SearchResults:
 
     hits: tuple[SearchHit, ...]
     hidden: bool
-    """Whether the threshold may explain an empty result: there are no hits, and a relevance threshold was applied."""
+    """Whether a relevance threshold was applied and there are no hits, which the threshold may explain."""
     more: bool
     """Whether there may be further hits."""
     errors: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ class SearchResults:
 def search_library(library: CollectionCache, query: SearchRequest, collection_name: str = "") -> SearchResults:
     """Search one or all collections.
 
-    Rankings of several are fused by reciprocal rank, because their scores are not comparable.
+    Rankings of several collections are fused by reciprocal rank, because their scores are not comparable.
 
     Args:
         library: Collections of the server.

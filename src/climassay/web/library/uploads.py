@@ -1,9 +1,9 @@
 """Uploaded documents: checked, stored below the workspace, and added to a collection by a job.
 
-An upload is a folder of its own, which exists completely or not at all and is deleted once its job has ended. The job
-reads each file in a process of its own and adds it separately, so that a bad file does not stop the others. A job that
-was interrupted resumes with the first file that it has not reported; within that file, the collection knows which
-passages are stored.
+An upload is a folder, which is created atomically and deleted when its job has ended. The job reads each file in a
+separate process and adds it separately, so that an unreadable file does not affect the others. An interrupted job
+resumes with the first file whose outcome it has not reported; passages of that file that are already stored are
+skipped.
 """
 
 import codecs
@@ -47,7 +47,7 @@ _SEPARATORS = re.compile(r"[/\\]")
 MAX_FILES = 50
 """Maximum number of files in an upload."""
 ABANDONED_SECONDS = 86_400.0
-"""Age in seconds after which an upload without a job, left behind by a killed server, is deleted."""
+"""An upload without a job, left behind by a killed server, is deleted when it is older than this, in seconds."""
 _CHUNK_BYTES = 1 << 20
 SAMPLE_BYTES = 1 << 16
 """Number of bytes at the start of a file from which its type is checked."""
@@ -103,11 +103,7 @@ def require_allowed_suffix(name: str) -> str:
 
 
 def parse_optional_text(submitted_text: str, label: str) -> str | None:
-    """Return a submitted text on one line, or None if it is empty.
-
-    Args:
-        submitted_text: Text as it was submitted.
-        label: Name of the field in the error message.
+    """Return a submitted text on one line, or None if it is empty; ``label`` names the field in the error message.
 
     Raises:
         InputError: The text is longer than :data:`MAX_TEXT_LENGTH`.
@@ -131,12 +127,7 @@ def parse_optional_address(submitted_address: str) -> str | None:
 
 
 def check_content(path: Path, kind: str, name: str) -> None:
-    """Check from the first bytes of a file that its content has a type.
-
-    Args:
-        path: Path of the file.
-        kind: Expected type, such as ``pdf`` or ``html``.
-        name: Displayed name of the file for error messages.
+    """Check that the first bytes of a file match its type, such as ``pdf``; ``name`` is used in error messages.
 
     Raises:
         DocumentError: The file is empty or has another type.
@@ -341,11 +332,11 @@ def store_addition(
 ) -> Addition:
     """Store submitted files so that a job can add them to a collection. The collection need not exist yet.
 
-    Files that cannot be added are reported as refused. Metadata that is left empty is read from the files.
-    If an error is raised, nothing remains stored.
+    Files that cannot be added are reported as refused. Metadata that is left empty is read from the files. If an error
+    is raised, nothing remains stored.
 
     Raises:
-        InputError: The name or a field is invalid, several files have a title, or no file can be added.
+        InputError: The name or a field is invalid, a title is given for several files, or no file can be added.
         TooLarge: A file is too large.
     """
     check_name(collection)

@@ -1,1 +1,1 @@
-"""Everything that was computed: runs, their tables and figures, questions one by one, comparisons, usage."""
+"""Results: runs, their tables and figures, individual questions, comparisons, and usage."""

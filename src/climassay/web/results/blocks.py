@@ -1,4 +1,4 @@
-"""Tables and figures of a report as parts of a page, and the routes that send each of them as a file."""
+"""Tables and figures of a report as parts of a page, and the routes by which each of them is downloaded."""
 
 import hashlib
 import json
@@ -49,7 +49,7 @@ class BlockView(NamedTuple):
     kind: Literal["table", "figure", ""] = ""
     title: str = ""
     files: Sequence[tuple[str, str]] = ()
-    """Suffix and address of each downloadable file with the content of the block."""
+    """Suffix and address of each file in which the content of the block can be downloaded."""
     rows: int = 0
 
 
@@ -97,7 +97,7 @@ def block_files(
 ) -> Callable[[Callable[..., NamedReport]], Callable[..., NamedReport]]:
     """Return a decorator that adds routes for a report's tables and figures as files, below the URL of its page.
 
-    The decorated function is a dependency that returns the report, so its access checks also protect the files.
+    The decorated function is a dependency that returns the report; its access checks therefore protect the files, too.
 
     Args:
         router: Router to which the routes are added.

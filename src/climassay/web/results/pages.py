@@ -74,7 +74,7 @@ PublishedQuery = Annotated[Published, Query(description="Results of the paper to
 ReportPart = Literal["", "tables", "figures"]
 """Part of a run's report that a page shows; empty for the overview."""
 MAX_OVERVIEW_BLOCKS = 6
-"""Maximum number of report blocks shown in full in the overview of a run. Longer reports are shortened."""
+"""Maximum number of blocks for which a report is shown in full in the overview of a run."""
 Level = Literal["overall", "base", "reasoning", "hypothetical"]
 RunsQuery = Annotated[list[str], Query(max_length=64)]
 COLUMNS: tuple[tuple[str, str, bool], ...] = (
@@ -145,7 +145,7 @@ def comparison_blocks(
 def _comparable_runs(app: AppState, chosen_ids: Sequence[str]) -> tuple[list[RunEntry], bool]:
     """Return comparable runs, newest first, and whether older comparable runs are left out.
 
-    They are the :data:`MAX_OFFERED_RUNS` newest runs and those with the given ids.
+    The returned runs are the :data:`MAX_OFFERED_RUNS` newest ones and those with the given ids.
     """
     entries = {
         entry.summary.id: entry

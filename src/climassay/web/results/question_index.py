@@ -1,7 +1,7 @@
 """Search tables of the questions and answers of runs.
 
-A run stores its answers as JSON rows. To filter 300,000 of them a page would have to read them all, so the fields that
-pages filter and sort by are written into these tables when somebody first opens the questions of a run.
+A run stores its answers as JSON rows. Since filtering would require reading all of them (up to 300,000), the fields by
+which pages filter and sort are written to these tables when the questions of a run are first opened.
 """
 
 import json
@@ -29,7 +29,7 @@ from climassay.web.results.stored_run import MANY_ROWS, StoredRun, answered_ques
 _BATCH_ROWS = 5000
 """Maximum number of rows in one INSERT statement."""
 _PARTLY_LOADED_TABLES = ("outcomes", "predictions", "questions", "passages")
-"""Result tables of a run from which :meth:`QuestionIndex.load` reads only the required rows."""
+"""Result tables of a run from which :meth:`QuestionIndex.load` reads only the rows that it needs."""
 
 metadata = sa.MetaData()
 indexes = sa.Table(
@@ -108,18 +108,13 @@ class QuestionFilter:
     fails: RunColumn | None = None
     """Column in which the answer must be wrong."""
     invalid: bool = False
-    """Require at least one invalid answer: its request failed, or it violates the constraints on answers."""
+    """Require at least one invalid answer: one whose request failed or that violates the constraints on answers."""
     unstable: bool = False
-    """Require a model whose choice depends on the order of the options."""
+    """Require at least one model whose choice depends on the order of the options."""
 
 
 class QuestionIndex:
-    """Searchable index of the questions of one run. It is written to the database if it is missing or out of date.
-
-    Args:
-        app: State of the server.
-        run: Summary of the run.
-    """
+    """Searchable index of the questions of one run. It is written to the database if it is missing or out of date."""
 
     _lock = threading.Lock()
 
@@ -185,12 +180,7 @@ class QuestionIndex:
         return [row.number for row in self._database.rows(query)]
 
     def number(self, question: str, benchmark: str = "") -> int | None:
-        """Return the number of the first question with the given id, or None if there is none.
-
-        Args:
-            question: Id of the question.
-            benchmark: Benchmark of the question; any if empty.
-        """
+        """Return the number of the first question with an id, in a benchmark (any if empty); None if there is none."""
         query = sa.select(questions.c.number).where(questions.c.run == self.run, questions.c.question == question)
         if benchmark:
             query = query.where(questions.c.benchmark == benchmark)

@@ -1,4 +1,4 @@
-"""Pages of the questions of a run: the grid of questions and models, one question with its answers, its prompts."""
+"""Pages of a run's questions: the grid of questions and models, each question with its answers, and the prompts."""
 
 import json
 import re
@@ -103,7 +103,7 @@ class GridCell(NamedTuple):
 
 
 class GridRow(NamedTuple):
-    """Question with one answer per column; None for a column without an answer to it."""
+    """Question with its answers, one per column; None for a column without an answer."""
 
     key: tuple[str, str]
     """Benchmark and id of the question."""
@@ -120,7 +120,7 @@ class PromptMessage(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """Recorded request, with its messages and the experiment's answers that may have come from it."""
+    """Recorded request with its messages, and with the experiment's answers that may have come from it."""
 
     messages: Sequence[PromptMessage]
     outcomes: "Sequence[tuple[Outcome, AnswerMark]]"
@@ -251,7 +251,7 @@ def _grid_rows(
 
 
 def answer_mark(outcome: Outcome, address: str) -> AnswerMark:
-    """Return the mark of an answer: right or wrong if it has a binary metric, else its first score."""
+    """Return the mark of an answer: right or wrong if it has a binary metric, otherwise its first score."""
     if outcome.error is not None:
         return AnswerMark("!", "warn", "failed", address)
     metrics = metrics_of([outcome])
@@ -350,13 +350,9 @@ def show_requests(
 def make_exchange(answer: RecordedAnswer, stored: StoredRun, key: tuple[str, str]) -> Exchange:
     """Return a recorded request with the experiment's answers that may have come from it.
 
-    If the prompt contains an answer that was graded, the request is a judge's, and the graded answer is returned.
-    Otherwise, the answers are those of the requested model that were written from the passages in the prompt.
-
-    Args:
-        answer: Recorded request.
-        stored: Run with the answers to the question.
-        key: Benchmark and id of the question.
+    If the prompt contains a graded answer, the request is a judge's, and its only answer is the graded one. Otherwise,
+    the answers are those that the requested model wrote from the passages in the prompt. ``key`` is the benchmark and
+    id of the question.
     """
     messages = prompt_messages(answer.prompt)
     outcomes = stored.outcomes[key]

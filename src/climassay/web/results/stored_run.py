@@ -27,7 +27,7 @@ from climassay.web.app_state import AppState, ResultCache
 from climassay.web.failures import Missing
 
 MANY_ROWS = 4000
-"""Maximum number of stored result rows of a run whose page content is not cached in the records."""
+"""The page content of a run with more stored result rows than this is cached in the records, not only in memory."""
 MAX_LOADED_RUNS = 4
 """Maximum number of runs cached in memory; an experiment of 24,000 answers takes about 80 MB."""
 MAX_PLAIN_ROWS = 500
@@ -149,7 +149,8 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
         app: State of the server.
         run: Summary of the run.
         published: Dataset of published results; see :func:`run_report`.
-        wait: If False, return None instead of computing the content of a run with more than :data:`MANY_ROWS` rows.
+        wait: Whether to compute the content of a run with more than :data:`MANY_ROWS` rows; if False, return None for
+            such a run.
 
     Returns:
         Dictionary with the ``report`` (see :func:`climassay.reporting.html.report_data`), the ``name`` of the
@@ -344,11 +345,12 @@ _REPORT_BUILDERS: Sequence[tuple[str, str, ReportBuilder, tuple[str, ...]]] = (
     ("ask", "answer", _answer_report, ()),
     ("generate run", "streams", _generation_report, ()),
 )
-"""Entries (command, required table, builder, optional tables) for building reports. An empty command stands for any."""
+"""Entries (command, required table, builder, optional tables) for building reports. An empty command matches all
+commands."""
 
 
 def _plain_section(name: str, rows: Sequence[Mapping[str, Any]]) -> Section:
-    """Return a section that shows at most MAX_PLAIN_ROWS rows of a stored table, with a column for each key."""
+    """Return a section with at most MAX_PLAIN_ROWS rows of a stored table, and a column for each key."""
     heading = name.replace("_", " ").capitalize()
     if len(rows) == 1:
         return Section(heading, (Facts(tuple(flat_values(rows[0]))),))
@@ -365,7 +367,7 @@ def _plain_section(name: str, rows: Sequence[Mapping[str, Any]]) -> Section:
 def flat_values(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Flatten nested data: yield pairs of a name and a formatted value, with the names of all levels joined by dots.
 
-    A list that contains mappings is treated as a mapping whose names are the entries' numbers, from 1.
+    If a list contains mappings, the numbers of its entries, from 1, serve as names.
     """
     for name, value in values.items():
         if isinstance(value, list | tuple) and any(isinstance(entry, Mapping) for entry in value):
