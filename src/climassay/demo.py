@@ -42,8 +42,9 @@ PASSAGE_SIZE = 1000
 PASSAGE_OVERLAP = 100
 PASSAGES = 2
 """Number of passages per prompt; they are fewer and smaller than by default, so that prompts are short."""
-SHORT_DEBATE = ProfileSettings(passages=PASSAGES, excerpt_words=60, text_tokens=60)
-"""Limits of the prompts for a short debate: a round takes about half a minute on a laptop."""
+EXCERPT_WORDS = 60
+TEXT_TOKENS = 60
+"""Number of tokens of each text in a debate; a round takes about half a minute on a laptop."""
 LABELS = 26
 """Number of labelled statements on which the judge is trained."""
 QUALITY = "states something about the climate that evidence could confirm or refute"
@@ -359,15 +360,20 @@ def _format_percent(share: float | None) -> str:
 
 def _check_claim(demo: _Demo, title: str) -> DemoStep:
     """Check a claim in one round of debate between the books and a contrarian pamphlet, with a neutral mediator."""
-    from climassay.factcheck import DebateSettings
+    from climassay.factcheck import DebateSettings, advocates_from_names
     from climassay.factcheck.results.page import OUTCOME
     from climassay.prompts import DEMONSTRATION
 
+    advocates = advocates_from_names([COLLECTION], adversaries=[CONTRARIAN])
+    settings = DebateSettings(
+        tuple(replace(advocate, passages=PASSAGES, excerpt_words=EXCERPT_WORDS) for advocate in advocates),
+        split="whole",
+        rounds=1,
+        profile=ProfileSettings(text_tokens=TEXT_TOKENS),
+    )
     transcript = check_claim(
         CLAIM,
-        COLLECTION,
-        adversaries=(CONTRARIAN,),
-        settings=DebateSettings(split="whole", rounds=1, profile=SHORT_DEBATE),
+        settings=settings,
         model=demo.model,
         workspace=demo.session,
         force=True,

@@ -104,7 +104,6 @@ def test_the_mediator_is_neutral_where_an_advocate_is_adversarial(chosen, advers
     [
         ({}, "small", 4),
         ({"profile": ProfileSettings("strong")}, "strong", 8),
-        ({"profile": ProfileSettings(passages=6)}, "small", 6),
         ({"mediator": MediatorSettings(model="openai:m")}, "small", 4),
         ({"model": "openai:m"}, "strong", 8),
         ({"model": "openai:m", "mediator": MediatorSettings(model=DEFAULT_MODEL)}, "strong", 8),
