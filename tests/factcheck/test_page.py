@@ -109,7 +109,7 @@ def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
     )
     weak = checked("It warms.", ({"IPCC": "correct"}, "correct"), explanation=said)
     [note] = list_notices(weak)
-    assert note.startswith("1 sentence cites a passage that may not say so. How often that is right: on 1000 passages")
+    assert note.startswith("1 sentence cites a passage that may not say so. A small model misses what it should mark")
     assert note in page_of(weak).words
 
 

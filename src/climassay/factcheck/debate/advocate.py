@@ -214,7 +214,9 @@ def _make_prompt(
     questions: Sequence[FollowUp],
 ) -> AssessmentPrompt:
     settings, profiles = advocate.settings, context.setup.profiles
-    others = [describe_participant(profile) for profile in profiles.values() if profile.name != advocate.name]
+    other_participants = [
+        describe_participant(profile) for profile in profiles.values() if profile.name != advocate.name
+    ]
     statements = statement_values(context.subclaims)
     prompt = context.render(
         "advocate",
@@ -222,8 +224,8 @@ def _make_prompt(
         kind=settings.kind,
         stance=join_lines(settings.stance),
         about=join_lines(profiles[advocate.name].about),
-        others=others,
-        ask=bool(others) and not state.is_last,
+        others=other_participants,
+        ask=bool(other_participants) and not state.is_last,
         max_questions=MAX_QUESTIONS,
         claim=join_lines(context.claim),
         statements=statements,
@@ -247,7 +249,7 @@ def _make_prompt(
         prompt.messages,
         passages=tuple(item.number for item in passages),
         statements=tuple(subclaim.number for subclaim in context.subclaims) if statements else (),
-        recipients=() if state.is_last else tuple(values["name"] for values in others),
+        recipients=() if state.is_last else tuple(values["name"] for values in other_participants),
         is_advocate=True,
         n_replies=len(questions),
     )
