@@ -7,8 +7,17 @@ import pytest
 
 from climassay.errors import ModelError
 from climassay.evaluation import load_plan
-from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording, load_recipe, read_drafts, write_drafts
-from climassay.generation.publishing import read_dataset
+from climassay.generation import (
+    Decision,
+    Draft,
+    Origin,
+    SourcePassage,
+    Wording,
+    load_recipe,
+    read_dataset,
+    read_drafts,
+    write_drafts,
+)
 from climassay.generation.screening import check_names
 from climassay.prompts import load_prompt, prompt_names
 from climassay.questions import read_questions

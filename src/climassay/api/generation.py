@@ -134,14 +134,8 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
 
 def _apply_limits(recipe: "Recipe", session: Session) -> "Recipe":
     """Return the recipe, with its writer's timeout, token limit and reasoning effort set as in the session."""
-    options = session.options
-    writer = with_changes(
-        recipe.writer,
-        timeout=options.timeout,
-        max_tokens=options.max_output_tokens,
-        reasoning_effort=options.reasoning_effort,
-    )
-    return replace(recipe, writer=writer)
+    writer = recipe.writer.limited_by(session.options)
+    return replace(recipe, writer=with_changes(writer, max_tokens=session.options.max_output_tokens))
 
 
 def _start_batch_bar(session: Session, stack: ExitStack) -> "AnswerProgress":

@@ -94,6 +94,11 @@ class QuestionType:
     checks: tuple[TypeCheck, ...] = ()
     """Checks for faults that only drafts of this type can have."""
 
+    @property
+    def has_lettered_options(self) -> bool:
+        """Whether each question has its own options, which are labelled with letters and can be reordered."""
+        return self.has_options and not self.fixed_options
+
     # Reading and asking
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
@@ -238,6 +243,16 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 def kinds_where(is_included: Callable[[QuestionType], bool]) -> tuple[Kind, ...]:
     """Return the kinds whose question type meets a condition, in the order of :data:`KINDS`."""
     return tuple(kind for kind, question_type in TYPES.items() if is_included(question_type))
+
+
+CHOICE_KIND = kinds_where(lambda question_type: question_type.has_lettered_options)[0]
+"""Kind of a question with its own options."""
+GAP_KIND = kinds_where(lambda question_type: question_type.has_gap)[0]
+"""Kind of a statement with a masked term."""
+RUBRIC_KIND = kinds_where(lambda question_type: question_type.is_judged)[0]
+"""Kind of a question whose answers are judged by a rubric."""
+PROSE_KIND = kinds_where(lambda question_type: question_type.is_prose and not question_type.is_judged)[0]
+"""Kind of a question that is answered in sentences and has a reference answer."""
 
 
 @dataclass(frozen=True, slots=True)
