@@ -78,7 +78,7 @@ def check_claim(
     Example:
         >>> transcript = check_claim("Carbon dioxide absorbs infrared radiation.", "heat", workspace=folder)
         >>> transcript.verdict.outcome
-        'verdict'
+        'not enough information'
     """
     claim_record = factcheck.make_claim(claim) if isinstance(claim, str) else claim
     debate_settings = _add_advocates(settings, collections, adversaries, plain)
