@@ -52,7 +52,7 @@ def test_a_debate_that_was_killed_goes_on_and_only_what_is_missing_is_asked(serv
         wanted = ended(whole, ask(client_of("annotator"))).transcript
     questions = len(every.model.texts)
     cut = questions // 2
-    environment = {**os.environ, "PYTHONPATH": str(DRIVER.parents[1])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(DRIVER.parents[1]), *sys.path])}
     driver = subprocess.run(
         [sys.executable, str(DRIVER), str(tmp_path / "killed"), str(server.settings), str(cut)],
         env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False,
