@@ -173,7 +173,7 @@ def test_a_loaded_model_stays_open_and_its_answers_are_kept(books):
 
 
 def test_a_claim_is_debated_by_the_collections_that_are_named(books):
-    model = Script(dict.fromkeys(("heat", "model", "mediator"), ["true"])).model
+    model = Script(dict.fromkeys(("heat", "model", "mediator"), ("true",))).model
     model.parameters = 135_000_000
     transcript = climassay.check_claim("The ocean warms.", "heat", plain=True, model=model, workspace=books, force=True)
     assert [profile.name for profile in transcript.advocates] == ["heat", "model"]
