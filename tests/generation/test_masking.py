@@ -129,10 +129,10 @@ class Talker:
 
 
 def test_the_prompted_masker_by_name():
-    for name in ("prompted", "prompted:local:smollm2"):
-        assert open_masker(name, model=scorer()).choose(["The glow is incandescence."])[0].term == "incandescence"
+    masker = open_masker("prompted:local:smollm2", load=lambda _: scorer())
+    assert masker.choose(["The glow is incandescence."])[0].term == "incandescence"
     with pytest.raises(InputError, match="talker gives no log-probabilities"):
-        open_masker("prompted", model=Talker())
+        open_masker("prompted:local:talker", load=lambda _: Talker())
     with pytest.raises(InputError, match="nonsense"):
         open_masker("prompted:nonsense")
 

@@ -137,11 +137,21 @@ def test_a_folder_without_a_classifier_is_one_sentence(tmp_path):
 
 
 def test_scorers_by_name():
-    class Model:
-        name = "local:model"
+    def load(name):
+        return ScriptedModel(name=name)
 
-    assert isinstance(load_entailment("supports:local:model", model=Model()), PromptedSupport)
-    assert load_entailment("prompted:local:model", model=Model()).name == "local:model, prompted"
+    assert isinstance(load_entailment("supports:local:model", load=load), PromptedSupport)
+    assert load_entailment("prompted:local:model", load=load).name == "local:model, prompted"
+
+
+def test_a_model_that_only_writes_is_no_scorer_even_if_its_answers_are_recorded():
+    class Recorded(ScriptedModel):
+        """A wrapper that passes requests for probabilities on."""
+
+        wrapped = object()
+
+    with pytest.raises(InputError, match="gives no probabilities"):
+        load_entailment("prompted:local:model", load=lambda _: Recorded())
 
 
 @pytest.mark.parametrize("name", ["", "bundled", "prompted:", "nli:", "openai:model", "head.safetensors"])

@@ -82,16 +82,19 @@ def estimate_debate(
     claims: Sequence[Claim],
     samples: int = 1,
     seconds_per_answer: Callable[[str], float | None] = lambda _: None,
+    *,
+    timed: bool = True,
 ) -> DebateEstimate:
     """Rehearse one round on evenly spaced claims and scale the result to all claims.
 
     Args:
         setup: Participants and settings.
-        resources: Models and collections. Local models are timed on a few requests.
+        resources: Models and collections.
         claims: Claims to be debated.
         samples: Number of debates per claim.
         seconds_per_answer: Function that returns the mean duration of an answer by the name of a model behind a server;
             None if unknown.
+        timed: Whether to time local models on a few requests; without timing, their duration is unknown.
     """
     rehearsed_claims = _evenly_spaced(claims, MAX_REHEARSED)
     one_round_setup = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
@@ -105,7 +108,7 @@ def estimate_debate(
     for name, model in resources.models.items():
         model_requests = [request.model_request for request in batcher.requests if request.model == name]
         duration: float | None = None
-        if parameters_of(model) is not None:
+        if timed and parameters_of(model) is not None:
             duration = _estimate_seconds(model_requests, model.generate)
         elif (mean := seconds_per_answer(name)) is not None:
             duration = mean * len(model_requests)

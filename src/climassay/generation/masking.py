@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,7 @@ from climassay.generation.draft import Decision, Draft, Subject, apply_where
 from climassay.generation.terms import GENERIC, TermCandidate, candidates, words
 from climassay.learning import softmax
 from climassay.models import load_model
-from climassay.models.contract import Generator, OptionRequest, OptionScorer
+from climassay.models.contract import Generator, OptionRequest, OptionScorer, unwrap_model
 from climassay.prompts import load_prompt
 
 STATISTICS = "statistics"
@@ -174,7 +174,6 @@ class PromptedMasker:
 def open_masker(
     name: str = STATISTICS,
     *,
-    model: Generator | None = None,
     glossary: Iterable[str] = (),
     subject: Subject | None = None,
     prompts: Path | None = None,
@@ -184,7 +183,6 @@ def open_masker(
 
     Args:
         name: ``statistics`` or ``prompted:MODEL``.
-        model: Model of the masker ``prompted``; if None, the model named after the colon is loaded.
         glossary: Preferred terms, for ``statistics``.
         subject: Field of science of the statements, for ``prompted``.
         prompts: Folder of templates that replace built-in ones, for ``prompted``.
@@ -198,9 +196,9 @@ def open_masker(
     kind, _, model_name = name.partition(":")
     if kind != "prompted":
         raise InputError(f"There is no masker {name!r}: write statistics or prompted:MODEL.")
-    if model is None and not model_name:
+    if not model_name:
         raise InputError("The masker 'prompted' asks a model: name one, as in prompted:local:smollm2.")
-    model = load(model_name) if model is None else model
-    if not isinstance(model, OptionScorer):
+    model = load(model_name)
+    if not isinstance(unwrap_model(model), OptionScorer):
         raise InputError(f"{model.name} gives no log-probabilities, which the masker 'prompted' needs.")
-    return PromptedMasker(model, subject or Subject(), prompts)
+    return PromptedMasker(cast(OptionScorer, model), subject or Subject(), prompts)

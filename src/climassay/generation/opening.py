@@ -27,9 +27,9 @@ from climassay.generation.screening import (
 from climassay.generation.terms import read_glossary
 from climassay.generation.writing import AnswerProgress, Evolver, Examples, Writer
 from climassay.grounding import open_collections
-from climassay.metrics import Entailment
+from climassay.metrics import load_entailment
 from climassay.models import ModelOptions, load_model
-from climassay.models.contract import Generator, OptionScorer, Usage
+from climassay.models.contract import Generator, Usage
 from climassay.questions import KINDS, PRIMER, Kind, Level, Question, read_questions
 from climassay.records import RecordedModel, Records, Run
 from climassay.settings import resolve_file
@@ -162,7 +162,9 @@ def open_pipeline(
         unknown_checks = sorted(set(spec.without) - set(check_names()))
         if unknown_checks:
             raise InputError(f"There is no check {unknown_checks[0]!r}: climassay generate checks lists them.")
-        entailment = _load_entailment(recipe, record, load_judge) if spec.entailment else None
+        entailment = None
+        if spec.entailment:
+            entailment = load_entailment(spec.entailment, load=lambda name: record(load_judge(name)))
         model = record(load(recipe.writer.model, recipe.writer.options(deadline=deadline), folder=workspace.root))
         verification = None
         if spec.consistency:
@@ -198,20 +200,6 @@ def open_pipeline(
             remember=duplicates.refill,
             usage=lambda: sum((recorded_model.tally.usage for recorded_model in recorded_models), Usage()),
         )
-
-
-def _load_entailment(recipe: Recipe, record: Recorder, load: LoadModel) -> Entailment:
-    """Load the recipe's entailment scorer; a prompted model is recorded."""
-    from climassay.metrics.entailment import load_entailment, model_name
-
-    spec = recipe.screening.entailment
-    name, model = model_name(spec), None
-    if name is not None:
-        loaded_model = load(name)
-        if not isinstance(loaded_model, OptionScorer):
-            raise InputError(f"{name} gives no probabilities of answers: use another model as the judge.")
-        model = record(loaded_model)
-    return load_entailment(spec, model=model)
 
 
 def _validation_steps(

@@ -19,7 +19,14 @@ from climassay.corpus.documents import excerpt
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models import load_model
-from climassay.models.contract import Encoder, Generator, OptionRequest, OptionScorer, option_probabilities
+from climassay.models.contract import (
+    Encoder,
+    Generator,
+    OptionRequest,
+    OptionScorer,
+    option_probabilities,
+    unwrap_model,
+)
 from climassay.prompts import Prompt, load_prompt
 
 ENTAILED = 0.5
@@ -316,12 +323,7 @@ def relations_by_label(name: str, labels: Mapping[int, str]) -> dict[int, int]:
     return results
 
 
-def load_entailment(
-    name: str,
-    *,
-    model: OptionScorer | None = None,
-    load: Callable[[str], Generator] = load_model,
-) -> RelationScorer:
+def load_entailment(name: str, *, load: Callable[[str], Generator] = load_model) -> RelationScorer:
     """Return the entailment scorer with a name.
 
     Args:
@@ -331,8 +333,7 @@ def load_entailment(
               it open;
             - ``supports:MODEL``: the judge of the ClimaQA paper, a model that answers SUPPORTS or REFUTES;
             - ``nli:MODEL``: a cross-encoder trained on natural-language inference, as a folder or hub id.
-        model: Model to use instead of loading ``MODEL``, for example one whose answers are recorded.
-        load: Function that loads a model by its name.
+        load: Function that loads a model by its name; it may return a model whose answers are recorded.
 
     Raises:
         InputError: The name does not have one of these forms, or the model gives no probabilities of options.
@@ -346,16 +347,8 @@ def load_entailment(
             f"{name!r} names no entailment scorer: write prompted:MODEL, supports:MODEL or nli:MODEL with the name of "
             "a model."
         )
-    loaded_model = load(model_id) if model is None else model
-    if model is None and not isinstance(loaded_model, OptionScorer):
+    model = load(model_id)
+    if not isinstance(unwrap_model(model), OptionScorer):
         raise InputError(f"{model_id} gives no probabilities of answers: use another model as entailment scorer.")
-    scorer = cast(OptionScorer, loaded_model)
-    if kind == "supports":
-        return PromptedSupport(scorer)
-    return PromptedEntailment(scorer)
-
-
-def model_name(name: str) -> str | None:
-    """Return the name of the language model in a scorer's name; None if the scorer uses no language model."""
-    kind, _, model_id = name.partition(":")
-    return model_id if kind in ("prompted", "supports") and model_id else None
+    scorer = cast(OptionScorer, model)
+    return PromptedSupport(scorer) if kind == "supports" else PromptedEntailment(scorer)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
@@ -20,7 +20,7 @@ from climassay.generation.validation.validators import (
 from climassay.io import describe_first_problem, parse_json, read_text, write_file
 from climassay.learning import ActivationStore
 from climassay.models import ModelOptions, load_model
-from climassay.models.contract import Encoder, Generator, OpenWeights, OptionScorer
+from climassay.models.contract import Encoder, Generator, OpenWeights, OptionScorer, unwrap_model
 from climassay.questions import KINDS
 
 PROMPTED_FORMAT = "climassay-prompted-validator"
@@ -109,9 +109,9 @@ def load_validator(
 
 def _load_scorer(name: str, load: LoadModel) -> OptionScorer:
     model = load(name)
-    if not isinstance(model, OptionScorer):
+    if not isinstance(unwrap_model(model), OptionScorer):
         raise InputError(f"{name} gives no probabilities of answers: use another model as validator.")
-    return model
+    return cast(OptionScorer, model)
 
 
 def training_method(path: Path) -> Literal["adapter", "api", "file"]:
