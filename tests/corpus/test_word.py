@@ -147,6 +147,11 @@ def test_what_readers_do_not_see_is_left_out_and_counted() -> None:
         p("Contents 8", properties='<w:pStyle w:val="T"/>'),
         p('<w:r><w:commentReference w:id="1"/></w:r>', "<w:r><w:drawing><c:chart/></w:drawing></w:r>"),
     )
+    struck = p(
+        "Kept.", r("Struck 11.", "<w:strike/>"), r(" Not 12.", '<w:strike w:val="0"/>'), r("13.", "<w:dstrike/>")
+    )
+    assert texts(struck) == ["Kept. Not 12."]
+    assert omitted_parts(struck) == {"struck-out parts": 2}
     parts = {"styles": hidden + style("T", "toc 1"), "header1": p("Draft 9"), "comments": p("Comment 10")}
     assert texts(*body, **parts) == ["Seen 3.", "Seen 5.", "Seen 7."]
     assert omitted_parts(*body, **parts) == {

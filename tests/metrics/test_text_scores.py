@@ -32,7 +32,8 @@ EQUAL = [
     ("matrix", "matrices"), ("stratum", "strata"), ("phenomenon", "phenomena"), ("hypothesis", "hypotheses"),
     ("larva", "larvae"), ("gravity", "gravities"), ("CFC", "CFCs"), ("-3.2", "−3.2"), ("10,000", "10000"),
     ("50%", "(50 %)"), (">= 3 K", "≥3 K"), ("10<sup>6</sup>", "10⁶"), ("3 °C", "3 C"), ("5 - 3", "5–3"),
-    ("km²", "km2"),
+    ("km²", "km2"), ("CO2", "$CO_2$"), ("CO2", "$\\mathrm{CO}_{2}$"), ("CH4", "\\(\\text{CH}_4\\)"),
+    ("$5 or $6", "($5 or $6)"), ("10^-3", "$10^{-3}$"), ("solar", "so\u00adlar"),
 ]  # fmt: skip
 DIFFERENT = [
     ("entrainment", "detrainment"), ("3.5", "35"), ("-5", "5"), ("50%", "50"), ("50 %", "50"),
