@@ -22,6 +22,7 @@ from climassay.metrics import (
 )
 from climassay.metrics.cloze import normalised_words
 from climassay.metrics.overlap import TokenEncoder, TokenVectors
+from climassay.metrics.registry import Answered, Batch, Metric, Scorer
 from climassay.models.bundled import bundled_path
 from stated_quantities import all_statements
 
@@ -259,6 +260,12 @@ def test_means_are_over_answers_and_bleu_has_all_together_too():
     assert scored.pooled["bleu_char"] == together != mean.value
     assert scored.sources["bert_score"] == "local:minilm"
     assert "sacreBLEU" in scored.sources["bleu"]
+
+
+def test_an_answer_for_which_a_metric_gives_nan_is_not_scored():
+    undefined = Metric("undefined", "undefined", score=lambda batch: np.array([0.5, math.nan]))
+    batch = Batch([Answered("", "ice", "ice"), Answered("", "ice", "snow")], Scorer())
+    assert batch.scores(undefined) == [0.5, None]
 
 
 def test_each_kind_of_answer_has_its_own_metrics():

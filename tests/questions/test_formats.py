@@ -609,6 +609,10 @@ def test_questions_are_read_from_a_workbook(tmp_path):
     first, second = read_questions(file).questions
     assert first.options == ("50%", "12")
     assert second.options == ("0.3", "now")
+    table = [("id", "question", "A", "B", "answer"), (7, "How much?", 5, 0.5, "a")]
+    file.write_bytes(make_workbook(table, formats=[("A2", "0000"), ("C2", '0.0"%"'), ("D2", "0.00%")]))
+    (question,) = read_questions(file).questions
+    assert (question.id, question.options) == ("0007", ("5", "50%"))
 
 
 @pytest.mark.parametrize(

@@ -409,7 +409,7 @@ def test_a_curve_without_sense_is_refused(confidence, correct, items):
 
 
 def test_a_probability_in_single_precision_may_be_a_little_more_than_one():
-    assert expected_calibration_error([1.0000001], [1]) == 0
+    assert expected_calibration_error([1.00000978], [1]) == 0
 
 
 @pytest.mark.parametrize(("confidence", "correct"), [([], []), ([1.2], [1]), ([0.5], [1, 0]), ([np.nan], [1])])

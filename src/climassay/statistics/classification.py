@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from climassay.errors import InputError
 from climassay.statistics.intervals import Estimate, proportion
 
-_ROUNDING = 1e-6
-"""Maximum rounding error of a probability in single precision, which may be 1.0000001."""
+_ROUNDING = 1e-4
+"""Maximum amount by which rounding errors of a sum of single-precision numbers may put a probability above 1."""
 
 
 class Baseline(NamedTuple):
