@@ -54,7 +54,8 @@ def test_a_mark_is_found_where_it_stands(text, words, levels):
         "the 95% confidence interval", "a high confidence interval", "confidence has grown, and trust is higher",
         "below confidence, at high latitudes confidence grows", "there is limited evidence that it works",
         "more likely in winter (likely range 0.1 to 0.3)", "confidence: low, medium or high", "confidence: low/medium",
-        "consumer confidence: low", "confidence: high tides rise", "this is not assessed with high confidence", "",
+        "consumer confidence: low", "confidence: high tides rise",
+        "the words “high confidence” are set in italics", "this is not assessed with high confidence", "",
     ],
 )  # fmt: skip
 def test_ordinary_words_are_no_marks(text):

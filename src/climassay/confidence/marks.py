@@ -245,6 +245,7 @@ _TRANSLATED_LIKELIHOODS: dict[Likelihood, re.Pattern[str]] = {
 _WORDS_OF_MARKS = ("confiden", "confiance", "confianza", "evidence", "agreement", "likely", "certain")
 _OMITTED_CHARACTERS = dict.fromkeys(map(ord, "-\u00ad\u2010\ufffe"))
 _OPEN, _CLOSE = "([{", ")]}"
+_QUOTES = tuple("“”\"„«»‘’'")
 _MAX_BRACKET_CHARACTERS = 700
 _MAX_LABEL_WORDS = 9
 _SENTENCE_IN_BRACKETS = re.compile(r"\b(?:there (?:is|are|was)|assess\w*|conclude\w*|that)\b", re.IGNORECASE)
@@ -289,7 +290,8 @@ def find_tags(text: str) -> list[TagMark]:
     for phrase in phrases:
         bracket = _find_enclosing_bracket(brackets, phrase.start(), phrase.end())
         if bracket is None or _is_sentence(text, bracket):
-            if not is_held_by_people(text, phrase.start(), phrase.end()):
+            is_quoted = text[phrase.start() - 1 : phrase.start()] in _QUOTES and text[phrase.end() :][:1] in _QUOTES
+            if not is_quoted and not is_held_by_people(text, phrase.start(), phrase.end()):
                 marks.append(_make_mark_in_text(text, phrase))
         else:
             by_bracket.setdefault(bracket, []).append(phrase)
