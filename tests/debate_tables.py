@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from climassay import load_encoder
 from climassay.corpus import Block, Collection, Document
 from climassay.errors import ModelError
 from climassay.factcheck import (
@@ -26,7 +27,7 @@ from climassay.factcheck.debate.context import load_templates
 from climassay.factcheck.debate.rounds import debate
 from climassay.grounding import CollectionGroup
 from climassay.models import Encoder
-from climassay.models.encoders import CachedEncoder, load_encoder
+from climassay.models.encoders import CachedEncoder
 from climassay.primer import book_path
 from climassay.prompts import ProfileSettings, Prompt
 from scripted_model import ScriptedModel

@@ -103,11 +103,8 @@ def test_the_example_of_types_uses_every_name():
 def test_every_command_has_its_function():
     """A command made from a function has its name; the others call the functions listed here."""
     others = {
-        "annotate open": "open_annotation", "confidence extract": "extract_confidence",
-        "confidence topics": "find_topics", "confidence tag evaluate": "evaluate_tagger",
-        "corpus evaluate": "evaluate_search", "evaluate inspect": "evaluate_inspect",
-        "evaluate judge-check": "check_judge", "evaluate plan": "plan_questions", "judge apply": "rank",
-        "judge benchmark": "benchmark_judges", "judge compare": "compare_texts", "judge evaluate": "evaluate_judge",
+        "confidence tag evaluate": "evaluate_tagger",
+        "judge benchmark": "benchmark_judges", "judge evaluate": "evaluate_judge",
         "judge train": "train_judge",
         "check": "check_claim", "corpus remove": "remove_documents", "confidence lint": "lint_confidence",
         "evaluate mcq": "evaluate", "evaluate table": "experiment_tables", "factcheck run": "check_claims",
@@ -262,8 +259,23 @@ def test_a_recipe_takes_the_name_that_is_given(books, monkeypatch):
     assert commands(books) == [("generate run", "done")]
 
 
+def test_a_setting_that_cannot_be_used_is_reported_before_a_model_is_loaded(books):
+    for evaluate in (climassay.evaluate, benchmarks.evaluate_choices):
+        with pytest.raises(InputError, match="nothing"):
+            evaluate("primer", models="local:no-such-model", settings=["rag:nothing"], workspace=books)
+    assert commands(books) == []
+
+
+def test_a_judge_is_checked_on_a_file_or_on_a_dataset(tmp_path):
+    for arguments in ({}, {"file": "rated.csv", "dataset": "rated"}):
+        with pytest.raises(InputError, match="either a file"):
+            climassay.check_judge(**arguments, workspace=tmp_path)
+    with pytest.raises(InputError, match=r"rated\.csv"):
+        climassay.check_judge(str(tmp_path / "rated.csv"), workspace=tmp_path)
+
+
 def test_ranking_needs_a_quality_or_a_probe(tmp_path):
-    with pytest.raises(InputError, match="which quality to rank by"):
+    with pytest.raises(InputError, match="Name the quality"):
         climassay.rank(["a", "b"], workspace=tmp_path)
     with pytest.raises(InputError, match="needs a sentence"):
         climassay.rank(["a", "b"], "  ", workspace=tmp_path)

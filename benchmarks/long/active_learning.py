@@ -35,7 +35,6 @@ from climassay.generation.validation.labels import (
 from climassay.generation.validation.readers import (
     StateReader,
     TextReader,
-    content_free_request,
     draft_vectors,
     validation_prompt,
     validation_request,
@@ -43,7 +42,7 @@ from climassay.generation.validation.readers import (
 from climassay.generation.validation.training import cross_validate, train_validator
 from climassay.learning import ActivationStore, harvest
 from climassay.models import OpenWeights, load_model
-from climassay.models.contract import PLACEHOLDERS, calibrate, content_free_correction
+from climassay.models.contract import calibrate
 from climassay.models.encoders import load_encoder
 from climassay.reporting import as_markdown
 
@@ -83,14 +82,11 @@ def control(pira: LabelSet, seed: int = 0) -> LabelSet:
 
 
 def zero_shot(model: OpenWeights, labels: LabelSet, store: ActivationStore) -> np.ndarray:
-    """P(valid) by the model's own words, content-free answers taken out; they come free with the hidden states."""
+    """P(valid) by the model's own words, which come free with the hidden states."""
     prompt, science = validation_prompt(), Subject()
     requests = [validation_request(one.draft, prompt, science) for one in labels.drafts]
     given = harvest(model, requests, layers=LAYERS, store=store).logprobs
-    blank = content_free_correction(
-        model, lambda text: content_free_request("freeform", 0, text, prompt, science), PLACEHOLDERS
-    )
-    return np.array([calibrate(row, blank)[0] for row in given.tolist()])
+    return np.array([calibrate(row)[0] for row in given.tolist()])
 
 
 def probe_scores(blocks: tuple[np.ndarray, ...], valid: np.ndarray, groups: np.ndarray) -> ValidatorScores:

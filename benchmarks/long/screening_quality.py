@@ -22,7 +22,7 @@ import pypdfium2
 from climassay.corpus import Passage, read, split_passages
 from climassay.generation import Draft
 from climassay.generation.draft import question_draft
-from climassay.generation.screening import DuplicateFinder, SelfConsistency, check_names, passage_fault, screen
+from climassay.generation.screening import DuplicateFinder, Verification, check_names, passage_fault, screen
 from climassay.generation.screening.check import content_words
 from climassay.models import ModelOptions, load_model
 from climassay.models.contract import Encoder
@@ -235,20 +235,17 @@ def duplicates_table(count: int) -> Table:
 
 
 def consistency_table(name: str, limit: int) -> Table:
-    """How many gold questions pass, as they are and with a wrong option marked."""
+    """How many gold questions a model verifies, as they are and with a wrong option marked."""
     model = load_model(name, ModelOptions(dtype="bfloat16")) if name.startswith("local:") else load_model(name)
     right = [question_draft(question) for question in gold_questions().of_kind("mcq")[:limit]]
     wrong = [_mismarked(draft) for draft in right]
-    checked = [SelfConsistency(model).check(drafts) for drafts in (right, wrong)]
+    checked = [Verification(model).check(drafts) for drafts in (right, wrong)]
     model.close()
-    scores = [[draft.decisions[-1].score or 0.0 for draft in drafts] for drafts in checked]
     rows = [
-        (f"{needed:.0%}", *(share(sum(score >= needed for score in one), len(one)) for one in scores))
-        for needed in (1.0, 0.75, 0.5)
+        (label, *(share(sum(draft.decisions[-1].accepted is accepted for draft in one), len(one)) for one in checked))
+        for label, accepted in (("pass", True), ("refused", False), ("no readable reply", None))
     ]
-    return Table.of(
-        f"Self-consistency of {name}", ("orders needed", "gold questions pass", "mismarked ones pass"), rows
-    )
+    return Table.of(f"Self-consistency of {name}", ("", "gold questions", "mismarked ones"), rows)
 
 
 def _mismarked(draft: Draft) -> Draft:

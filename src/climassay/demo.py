@@ -23,7 +23,7 @@ from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import number_format
 from climassay.progress import Progress
 from climassay.prompts import ProfileSettings
-from climassay.questions import GAP, option_letter
+from climassay.questions import CHOICE_KIND, GAP, GAP_KIND, option_letter
 from climassay.reporting import Case, Cases, Prose, Report, Section, Table
 from climassay.reporting.html import Block
 from climassay.session import Session
@@ -227,7 +227,7 @@ def term_questions() -> list[dict[str, Any]]:
     The wrong options are the missing words of the next three statements of the same book, cyclically. The correct
     letter cycles through a, b, c and d, so that always giving the same letter is correct at most 8 times.
     """
-    cloze = primer.gold_questions().of_kind("cloze")
+    cloze = primer.gold_questions().of_kind(GAP_KIND)
     rows = []
     for question_index, question in enumerate(cloze):
         book = [statement.answer for statement in cloze if statement.document == question.document]
@@ -237,7 +237,7 @@ def term_questions() -> list[dict[str, Any]]:
         rows.append(
             {
                 "id": question.id,
-                "kind": "mcq",
+                "kind": CHOICE_KIND,
                 "question": f"Which word is missing? {question.question.replace(GAP, '____')}",
                 "options": options,
                 "answer": option_letter(question_index % 4),

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from climassay import load_encoder
 from climassay.corpus import Block, Collection, Document
 from climassay.evaluation import Cell, CellRecord, Experiment, Outcome
 from climassay.evaluation.results import COMMANDS, save_experiment
-from climassay.models.encoders import load_encoder
 from climassay.primer import book_path
 from climassay.questions import Question
 from climassay.records import Records

@@ -7,8 +7,17 @@ import pytest
 
 from climassay.errors import ModelError
 from climassay.evaluation import load_plan
-from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording, load_recipe, read_drafts, write_drafts
-from climassay.generation.publishing import read_dataset
+from climassay.generation import (
+    Decision,
+    Draft,
+    Origin,
+    SourcePassage,
+    Wording,
+    load_recipe,
+    read_dataset,
+    read_drafts,
+    write_drafts,
+)
 from climassay.generation.screening import check_names
 from climassay.prompts import load_prompt, prompt_names
 from climassay.questions import read_questions
@@ -71,15 +80,19 @@ def test_what_is_no_file_of_questions_is_refused_in_a_sentence(content, tmp_path
 def test_self_consistency_asks_the_model_once_and_keeps_its_answers(drafts, tmp_path, monkeypatch, climassay):
     from scripted_model import ScriptedModel
 
-    model = ScriptedModel(lambda prompt, options: options[1])
-    model.parameters = 135_000_000  # a small model: strong ones verify instead
+    def verify(_prompt, schema):
+        answers = schema["properties"]["answer"]["enum"]
+        found = {"missing": "", "reasoning": "So it is.", "answer": answers[-1], "also_right": [], "flaw": "none"}
+        return json.dumps({name: found[name] for name in schema["properties"]})
+
+    model = ScriptedModel(write=verify)
     monkeypatch.setattr("climassay.models.provider.load_model", lambda *_, **__: model)
     given = ("generate", "screen", drafts, "--consistency", "local:scripted", "-w", tmp_path / "ws", "--json")
     for _ in range(2):
         out = done(climassay(*given))
         counts = {one["reason"]: one["total"] for one in json.loads(out)["checks"] if one["kind"] is None}
-        assert counts == {"gathering option": 1, "self-inconsistency": 1}
-    assert len(model.options) == 4
+        assert counts == {"gathering option": 1, "self-inconsistency": 1, "beside the question": 1}
+    assert len(model.texts) == 2
 
 
 def test_the_checks_are_listed(climassay):

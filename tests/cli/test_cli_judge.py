@@ -215,14 +215,14 @@ def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
 
 def test_runs_of_judges_have_a_page_with_tables_and_figures(climassay, table, probe, places):
     done(climassay("evaluate", probe, table, *COLUMNS, "--label", "relevance", "--include-trained"))
-    done(climassay("apply", probe, table, *COLUMNS))
+    done(climassay("rank", table, *COLUMNS, "--probe", probe))
     with Session.opened(places[1]) as session:
         runs = {one.command: one.id for one in list_runs(session.records.database)}
         pages = {name: StoredRun(run_details(session.records.database, run)).report() for name, run in runs.items()}
     for command, kinds in (
         ("judge train", {"Table", "LinePlot", "ScatterPlot"}),
         ("judge evaluate", {"Table", "DotPlot"}),
-        ("judge apply", {"Table"}),
+        ("judge rank", {"Table"}),
     ):
         page = pages[command]
         assert all(page.has(kind) for kind in kinds), command
@@ -255,7 +255,7 @@ def test_other_mistakes(climassay, table, probe, tmp_path, model):
     for arguments, sentence, using in (
         (("rank", table, *COLUMNS, "--probe", probe), "was trained on the model", f"local:{other}"),
         (("rank", table, *COLUMNS, "--probe", tmp_path / "none"), "There is no probe", model),
-        (("rank", table, *COLUMNS, "--probe", probe, "--method", "pairs"), "either --probe or --method", model),
+        (("rank", table, *COLUMNS, "--probe", probe, "--method", "pairs"), "either a probe or a method", model),
         (("rank", table, *COLUMNS, "--aspect", "relevance", "--method", "ppairs"), "without a probe", model),
         (("insert", table, "--anchors", table, "--kind", "claims"), "--label", model),
         (("train", table, "-o", tmp_path / "no" / "p", *COLUMNS, "--aspect", "relevance"), "does not exist", model),

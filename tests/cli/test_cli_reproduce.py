@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from climassay import evaluation
+from climassay import evaluation, reproduce_climaqa
 from climassay.api.climaqa_tables import climaqa_tables
-from climassay.api.reproduction import reproduce_climaqa
 from climassay.evaluation import has_published_questions
 from climassay.questions import read_questions
 from climassay.workspace import Workspace

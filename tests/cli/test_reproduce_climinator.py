@@ -4,8 +4,8 @@ import csv
 
 import pytest
 
+from climassay import reproduce_climinator
 from climassay.api.climinator_tables import climinator_tables, score_outcomes
-from climassay.api.reproduction import reproduce_climinator
 from climassay.factcheck import DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP
 from climassay.workspace import Workspace

@@ -10,9 +10,9 @@ import sys
 import threading
 from pathlib import Path
 
+from climassay import load_encoder
 from climassay.corpus import Block, Collection, Document
 from climassay.corpus import collection as collection_adding
-from climassay.models.encoders import load_encoder
 
 CHUNK = 8
 PARAGRAPHS = 24

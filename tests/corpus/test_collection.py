@@ -5,6 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
+from climassay import load_encoder
 from climassay.corpus import (
     Block,
     Collection,
@@ -19,7 +20,6 @@ from climassay.corpus import collection as collections
 from climassay.corpus.collection_storage import METADATA_KEY, CollectionStore
 from climassay.corpus.guarded_table import DamagedCollectionError
 from climassay.errors import InputError
-from climassay.models.encoders import load_encoder
 from climassay.primer import book_path
 
 

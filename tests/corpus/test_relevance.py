@@ -2,9 +2,9 @@
 
 import pytest
 
+from climassay import load_encoder
 from climassay.corpus import Block, Collection, Document, RelevanceRule
 from climassay.corpus.relevance import QueryWords, compute_heading_share
-from climassay.models.encoders import load_encoder
 from topic_encoder import TopicEncoder
 
 # Passages of many subjects, as in a report: the vector of such a text is near to no single word.

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from climassay import load_encoder
 from climassay.corpus import (
     Collection,
     Hit,
@@ -20,7 +21,6 @@ from climassay.corpus.gold_texts import GoldText, find_relevant_passages, locate
 from climassay.corpus.retrieval_evaluation import ndcg
 from climassay.corpus.search import SEARCH_MODES
 from climassay.errors import InputError
-from climassay.models.encoders import load_encoder
 from climassay.primer import book_path, question_paths
 from climassay.statistics import wilson_interval
 from command_line import done, refused

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from climassay import load_encoder
 from climassay.corpus import Block, Collection, Document, read, split_passages
 from climassay.corpus.collection_storage import PendingPassage, to_table
 from climassay.corpus.search import CANDIDATES, SEARCH_MODES, Searcher, add_weighted_scores, fuse_rankings
 from climassay.errors import InputError
-from climassay.models.encoders import load_encoder
 from climassay.primer import book_path
 from topic_encoder import book_group
 from word_encoder import WordEncoder

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from climassay import load_encoder
 from climassay.corpus import Block, Document, open_or_create
 from climassay.corpus import collection as collection_adding
 from climassay.distributed import ClusterOptions
@@ -16,7 +17,6 @@ from climassay.distributed.pool import Worker
 from climassay.distributed.remote import ModelArguments, RemoteCall, shares
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models.contract import StreamingEncoder
-from climassay.models.encoders import load_encoder
 from command_line import refused
 from tiny_models import save_tiny
 from work_costs import (

@@ -156,7 +156,7 @@ def pool(address):
 def given(tmp_path_factory):
     """Inputs, a small model, a workspace to begin with, and the encoder's graph."""
     import debate_workspaces
-    from climassay.models.encoders import load_encoder
+    from climassay import load_encoder
 
     folder = tmp_path_factory.mktemp("given")
     write_inputs(folder, debate_workspaces.make_model(folder / "model"))

@@ -12,12 +12,12 @@ import threading
 import numpy as np
 import pytest
 
+from climassay import load_encoder
 from climassay.corpus import Block, Collection, Document, open_or_create
 from climassay.distributed import ClusterOptions, DistributedModel, Windows, open_pool
 from climassay.errors import ModelError
 from climassay.learning import ActivationStore, harvest
 from climassay.models import GenerationRequest, Message, OptionRequest, Sampling, load_model
-from climassay.models.encoders import load_encoder
 from climassay.records import RecordedModel, Records
 from distant_model import WantedDistant, asked
 from patience import until

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from climassay import Evaluation
 from climassay.errors import InputError, ModelError
 from climassay.evaluation import (
     BenchmarkSpec,
@@ -24,7 +25,6 @@ from climassay.evaluation import (
     run_experiment,
     score_experiment,
 )
-from climassay.evaluation.evaluation_result import Evaluation
 from climassay.evaluation.runner import Adapter
 from climassay.metrics import Scorer
 from climassay.questions import Question, QuestionSet

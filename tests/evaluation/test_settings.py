@@ -6,7 +6,7 @@ import pytest
 
 from climassay.corpus import Hit, Passage
 from climassay.errors import InputError
-from climassay.evaluation import ExamplePool, Prepared, Sources, make_setting, parse_setting, parse_spec
+from climassay.evaluation import ExamplePool, Prepared, Sources, make_setting, parse_spec
 from climassay.evaluation.settings import RESERVED_TOKENS, SETTINGS, setting
 from climassay.questions import Question
 
@@ -60,11 +60,11 @@ NOTHING = sources()
 
 
 def test_default_gives_nothing_and_context_the_source_text():
-    assert parse_setting("default", NOTHING).prepare([question(1)], Reader(10)) == [Prepared()]
-    given = parse_setting("context", NOTHING).prepare([question(1, context="Source.")], Reader(10))
+    assert make_setting(parse_spec("default"), NOTHING).prepare([question(1)], Reader(10)) == [Prepared()]
+    given = make_setting(parse_spec("context"), NOTHING).prepare([question(1, context="Source.")], Reader(10))
     assert given == [Prepared(("Source.",))]
     with pytest.raises(InputError, match="1 of them lack it"):
-        parse_setting("context", NOTHING).prepare([question(1)], Reader(10))
+        make_setting(parse_spec("context"), NOTHING).prepare([question(1)], Reader(10))
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,16 @@ def test_rag_hands_on_threshold_mode_and_number():
 def test_examples_are_of_the_kind_of_the_question_and_the_same_for_all():
     gaps = (question(30, "cloze"), question(31, "cloze"))
     pool = ExamplePool("pool", (*(question(n) for n in range(10, 20)), *gaps))
-    setting = parse_setting("few-shot:pool", sources(pool=pool), examples=2, seed=3)
+    setting = make_setting(parse_spec("few-shot:pool", examples=2, seed=3), sources(pool=pool))
     first, second, gap = setting.prepare([question(1), question(2), question(3, "cloze")], Reader(10))
     assert first.examples == second.examples
     assert {one.kind for one in first.examples} == {"freeform"}
     assert {one.kind for one in gap.examples} == {"cloze"}
     again = setting.prepare([question(1)], Reader(10))[0]
     assert again.examples == first.examples
-    other = parse_setting("few-shot:pool", sources(pool=pool), examples=2, seed=4).prepare([question(1)], Reader(10))
+    other = make_setting(parse_spec("few-shot:pool", examples=2, seed=4), sources(pool=pool)).prepare(
+        [question(1)], Reader(10)
+    )
     assert other[0].examples != first.examples
 
 
@@ -129,7 +131,7 @@ BOOK = [passage("a", n, " ".join([f"w{n}"] * 100)) for n in range(6)]
 
 def test_a_document_that_fits_goes_in_whole():
     shelf = Shelf([*BOOK, passage("b", 0, "Other.")])
-    setting = parse_setting("long-context:Book a@shelf", sources(shelf))
+    setting = make_setting(parse_spec("long-context:Book a@shelf"), sources(shelf))
     [given] = setting.prepare([question(1)], Reader(RESERVED_TOKENS + 600))
     assert given.passage_ids == tuple(one.id for one in BOOK)
     assert given.passages == ("\n\n".join(one.text for one in BOOK),)
@@ -138,7 +140,7 @@ def test_a_document_that_fits_goes_in_whole():
 
 def test_a_document_is_cut_around_the_best_passage_and_says_so():
     shelf = Shelf([*BOOK, passage("b", 0, "Other.")], best={question(1).question: "a-3"})
-    setting = parse_setting("long-context:auto@shelf", sources(shelf))
+    setting = make_setting(parse_spec("long-context:auto@shelf"), sources(shelf))
     [given] = setting.prepare([question(1)], Reader(RESERVED_TOKENS + 350))
     assert given.passage_ids == ("a-2", "a-3", "a-4")
     assert given.note == "Book a: passages 3 to 5 of 6 fit the window"
@@ -146,7 +148,7 @@ def test_a_document_is_cut_around_the_best_passage_and_says_so():
 
 def test_a_named_document_is_cut_around_its_own_best_passage():
     shelf = Shelf([passage("b", 0, "Other."), *BOOK], best={question(1).question: "b-0"})
-    [given] = parse_setting("long-context:a@shelf", sources(shelf)).prepare(
+    [given] = make_setting(parse_spec("long-context:a@shelf"), sources(shelf)).prepare(
         [question(1)], Reader(RESERVED_TOKENS + 250)
     )
     assert given.passage_ids == ("a-0", "a-1")
@@ -154,7 +156,7 @@ def test_a_named_document_is_cut_around_its_own_best_passage():
 
 @pytest.mark.parametrize(("window", "word"), [(RESERVED_TOKENS, "512 tokens"), (RESERVED_TOKENS + 50, "has 100")])
 def test_windows_that_hold_nothing_are_refused(window, word):
-    setting = parse_setting("long-context:auto@shelf", sources(Shelf(BOOK)))
+    setting = make_setting(parse_spec("long-context:auto@shelf"), sources(Shelf(BOOK)))
     with pytest.raises(InputError, match=word):
         setting.prepare([question(1)], Reader(window))
 
@@ -173,6 +175,6 @@ def test_a_setting_can_be_added_by_name(monkeypatch):
     def hint(spec, sources):
         return lambda questions, model: [Prepared((spec.document,)) for _ in questions]
 
-    added = parse_setting("hint:Think first.", NOTHING)
+    added = make_setting(parse_spec("hint:Think first."), NOTHING)
     assert added.prepare([question(1)], Reader(9000)) == [Prepared(("Think first.",))]
     assert "hint" in SETTINGS

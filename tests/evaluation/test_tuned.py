@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from climassay import load_encoder
 from climassay.corpus import Block, Collection, Document
 from climassay.errors import InputError
 from climassay.evaluation import collection_documents, parse_plan, split_questions
 from climassay.evaluation.tuned import choose_config, find_adapter
 from climassay.models import Message, ModelOptions, load_model
-from climassay.models.encoders import load_encoder
 from climassay.questions import Question
 from climassay.workspace import Workspace
 from tiny_models import save_tiny

@@ -3,7 +3,7 @@
 import pytest
 
 from climassay.errors import ModelError
-from climassay.evaluation import ExamplePool, Sources, TaskPrompts, parse_setting
+from climassay.evaluation import ExamplePool, Sources, TaskPrompts, make_setting, parse_spec
 from climassay.evaluation.tasks import ask_written
 from climassay.questions import TYPES, Question
 from scripted_model import ScriptedModel
@@ -22,7 +22,7 @@ SOURCES = Sources(lambda names: None, lambda name: POOL)
 
 def ask(question, write, setting="default", examples=1):
     model = ScriptedModel(write=write)
-    chosen = parse_setting(setting, SOURCES, examples=examples)
+    chosen = make_setting(parse_spec(setting, examples=examples), SOURCES)
     [answer] = ask_written([question], model, chosen, TaskPrompts.load())
     return answer, model.texts[0]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from climassay import load_encoder
 from climassay.factcheck import assess_claims
 from climassay.factcheck import claims as checkability
 from climassay.factcheck.claims import load_examples
-from climassay.models.encoders import load_encoder
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

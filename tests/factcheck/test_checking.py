@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from climassay import load_encoder
 from climassay.errors import InputError
 from climassay.factcheck import (
     AdvocateSettings,
@@ -24,7 +25,6 @@ from climassay.factcheck import (
 )
 from climassay.factcheck.checking import SAMPLE_TEMPERATURE, set_up_debate
 from climassay.factcheck.configuration import DEFAULT_MODEL, parse_settings
-from climassay.models.encoders import load_encoder
 from climassay.prompts import ProfileSettings
 from climassay.records import Records
 from debate_parts import Shelf, company_of, debates

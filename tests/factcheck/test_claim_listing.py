@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from climassay.api.claims import claim_table, list_claims
+from climassay import list_claims
+from climassay.api.claims import claim_table
 from climassay.corpus import Block, Document
 from climassay.errors import NoAnswerError
 from climassay.factcheck.claim_listing import ClaimLister, claim_passages

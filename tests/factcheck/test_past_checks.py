@@ -3,9 +3,9 @@ from functools import cache
 
 import pytest
 
+from climassay import load_encoder
 from climassay.factcheck import find_past_checks
 from climassay.factcheck.past_checks import MIN_SIMILARITY
-from climassay.models.encoders import load_encoder
 from climassay.records import Records
 from word_encoder import WordEncoder
 

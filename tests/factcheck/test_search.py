@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from climassay import load_encoder
 from climassay.corpus import Block, Collection, Document
 from climassay.factcheck.claims import latest_editions
 from climassay.factcheck.debate.batcher import RERANK_FACTOR, search_all
 from climassay.factcheck.debate.steps import SearchRequest
 from climassay.grounding import CollectionGroup
-from climassay.models.encoders import load_encoder
 from debate_parts import Shelf
 
 ICE = "Arctic ice melts. Penguins live elsewhere. The weather was fine."

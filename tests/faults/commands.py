@@ -80,7 +80,6 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
         (BAD, "{items}", "--label", "score", *SERVER),
         ("pairs", BAD, "--label", "score", "--kind", "claims", *SERVER),
     ),
-    "judge apply": ((BAD, "{items}", *SERVER), ("pairs", BAD, "--kind", "claims", *SERVER)),
     "judge compare": (("a", "b", "--probe", BAD, *SERVER),),
     "judge rank": ((BAD, *SERVER), ("{items}", "--probe", BAD, *SERVER)),
     "judge insert": ((BAD, "--anchors", "{items}", *SERVER), ("{items}", "--anchors", BAD, *SERVER)),
@@ -180,10 +179,6 @@ COMMANDS = {
         "-w {w} --json"
     ),
     "judge evaluate": LongCommand(f"judge evaluate pairs {{given}}/few.jsonl {JUDGED} {ASKING} -w {{w}} --json"),
-    "judge apply": LongCommand(
-        f"judge apply pairs {{given}}/few.jsonl --group group --quality 'is long' {ASKING} -o {{out}}/ranking.jsonl "
-        "-w {w} --json"
-    ),
     "judge rank": LongCommand(
         f"judge rank {{given}}/few.jsonl --group group --quality 'is long' {ASKING} -o {{out}}/ranking.csv "
         "-w {w} --json"
@@ -365,7 +360,6 @@ WRITES: dict[str, WritingCommand] = {
     **_options("judge train", _PROBE, "--output"),
     **_options("judge train", f"{_PROBE} --output {{given}}/probe.safetensors", "--html"),
     **_saved("judge rank", f"{_QUALITY}"),
-    **_saved("judge apply", f"pairs {_QUALITY}"),
     **_saved(
         "judge insert",
         "{given}/new.jsonl --anchors {given}/few.jsonl --kind claims --method pairs --label score "

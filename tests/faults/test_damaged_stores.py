@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from climassay import load_encoder
 from climassay.corpus import Block, Collection, Document, list_collections
 from climassay.errors import ClimassayError, InputError
 from climassay.models.bundled import file_digest
-from climassay.models.encoders import load_encoder
 from climassay.records import Records
 from command_line import refused
 

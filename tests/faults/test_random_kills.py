@@ -34,7 +34,7 @@ def server():
 @pytest.fixture(scope="module")
 def given(tmp_path_factory, server):
     """Inputs, a small model, a workspace to begin with, and the encoder's graph."""
-    from climassay.models.encoders import load_encoder
+    from climassay import load_encoder
     from climate_tasks import write_tasks
     from debate_workspaces import make_model
 

@@ -47,6 +47,13 @@ def test_more_drafts_than_one_query_reads(store):
     assert [one.number for one in store.stored_drafts("silver")] == list(range(1203))
 
 
+def test_a_dataset_is_continued_with_its_own_recipe_even_if_an_entry_no_longer_exists(store):
+    store.begin("old", {"seed": 0, "writer": {"model": "m", "brief": None}, "profile": {"name": "auto"}})
+    store.begin("old", {"seed": 0, "writer": {"model": "m"}})
+    with pytest.raises(InputError, match=r"differ: subject, writer\.model\."):
+        store.begin("old", {"seed": 0, "writer": {"model": "n"}, "subject": {"field": "botany"}})
+
+
 def test_an_unknown_dataset_is_named_with_those_there_are(store):
     with pytest.raises(InputError, match=r"no dataset 'gold'.*silver"):
         list(store.stored_drafts("gold"))

@@ -24,7 +24,6 @@ HARDER = {
     "distractors": ["It stays", "It grows", "It cools"],
 }
 LEVELS = pytest.mark.parametrize("level", ["reasoning", "hypothetical"])
-LENGTHS = pytest.mark.parametrize("brief", [False, True], ids=["full", "brief"])
 
 
 def harder(_prompt, schema):
@@ -32,11 +31,10 @@ def harder(_prompt, schema):
 
 
 @LEVELS
-@LENGTHS
-def test_an_evolved_draft_keeps_what_it_came_from(level, brief):
+def test_an_evolved_draft_keeps_what_it_came_from(level):
     model = ScriptedModel(write=harder)
-    mcq, freeform = Evolver(model, brief=brief).evolve([MCQ, FREEFORM], level, [7, 8])
-    prompt = load_prompt(f"evolve_mcq{'_brief' if brief else ''}")
+    mcq, freeform = Evolver(model).evolve([MCQ, FREEFORM], level, [7, 8])
+    prompt = load_prompt("evolve_mcq")
     assert (mcq.id, mcq.kind, mcq.level, mcq.passages, mcq.decisions) == ("q1", "mcq", level, (MAIN, OTHER), (KEPT,))
     assert mcq.origin == Origin(
         model.name, model.fingerprint, (("generate_mcq", "2" * 64), (prompt.name, prompt.sha256)), 7, CHOICE
@@ -49,12 +47,11 @@ def test_an_evolved_draft_keeps_what_it_came_from(level, brief):
 
 def test_examples_of_the_level_are_shown():
     questions = [question for question in gold_questions().questions if question.kind == "freeform"]
-    for brief in (False, True):
-        model = ScriptedModel(write=harder)
-        Evolver(model, examples={"freeform": questions}, brief=brief).evolve([FREEFORM], "reasoning", [0])
-        shown = {question.level for question in questions if json.dumps(question.question)[1:-1] in model.texts[0]}
-        shown |= {question.level for question in questions if question.question in model.texts[0]}
-        assert shown == {"reasoning"}
+    model = ScriptedModel(write=harder)
+    Evolver(model, examples={"freeform": questions}).evolve([FREEFORM], "reasoning", [0])
+    shown = {question.level for question in questions if json.dumps(question.question)[1:-1] in model.texts[0]}
+    shown |= {question.level for question in questions if question.question in model.texts[0]}
+    assert shown == {"reasoning"}
 
 
 def test_unreadable_answers_fail_and_keep_the_base_question():

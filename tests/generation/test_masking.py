@@ -104,27 +104,23 @@ def test_what_is_not_to_be_masked_passes_through():
 
 
 def scorer():
-    """Likes long words; without a statement it likes one word much more than all others."""
+    """Likes long words."""
 
     def choose(prompt, options):
-        if "broken" in prompt:
-            return RuntimeError("No.")
-        bonus = {" glow": 9.0} if "..." in prompt.rpartition("<user>")[2] else {" glow": 10.0, " incandescence": 5.0}
-        return [bonus.get(option, 0.0) - 20 for option in options]
+        return RuntimeError("No.") if "broken" in prompt else [len(option) - 20.0 for option in options]
 
-    return ScriptedModel(choose, parameters=1000)
+    return ScriptedModel(choose)
 
 
-def test_the_prompted_masker_takes_off_what_words_get_anyway():
+def test_the_prompted_masker_chooses_the_most_probable_word():
     statement = "The glow is incandescence."
     model = scorer()
-    assert PromptedMasker(model).choose([statement])[0].term == "incandescence"
-    assert len(model.options) == 2
-    assert model.options[0][1] == (" glow", " incandescence")
-    assert statement in model.options[0][0]
-    plain = PromptedMasker(model, calibrated=False, subject=Subject(field="botany"))
-    assert plain.choose([statement])[0].term == "glow"
-    assert "botany" in model.options[-1][0]
+    [choice] = PromptedMasker(model, subject=Subject(field="botany")).choose([statement])
+    assert [term for term, _ in choice.ranked] == ["incandescence", "glow"]
+    [(prompt, options)] = model.options
+    assert options == (" glow", " incandescence")
+    assert statement in prompt
+    assert "botany" in prompt
 
 
 def test_the_prompted_masker_passes_failures_on():
@@ -141,10 +137,10 @@ class Talker:
 
 
 def test_the_prompted_masker_by_name():
-    for name in ("prompted", "prompted:local:smollm2"):
-        assert open_masker(name, model=scorer()).choose(["The glow is incandescence."])[0].term == "incandescence"
+    masker = open_masker("prompted:local:smollm2", load=lambda _: scorer())
+    assert masker.choose(["The glow is incandescence."])[0].term == "incandescence"
     with pytest.raises(InputError, match="talker gives no log-probabilities"):
-        open_masker("prompted", model=Talker())
+        open_masker("prompted:local:talker", load=lambda _: Talker())
     with pytest.raises(InputError, match="nonsense"):
         open_masker("prompted:nonsense")
 

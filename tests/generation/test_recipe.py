@@ -49,7 +49,7 @@ def test_levels_share_out_exactly_what_is_wanted(number, shares):
         ({"writer": {}}, "needs an entry 'model'"), ({"writer": 3}, r"\[writer\]"),
         ({"counts": {}}, "at least one question"), ({"counts": {"mcq": -1}}, "cannot be negative"),
         ({"counts": {"mcq": 1, "base": 0}}, "at least one level"), ({"counts": {"mcq": "many"}}, "whole number"),
-        ({"screening": {"orders": 0}}, "orders"), ({"screening": {"min_agreement": 1.5}}, "min_agreement"),
+        ({"screening": {"jaccard": 0}}, "jaccard"), ({"screening": {"cosine": 1.5}}, "cosine"),
         ({"stop": {"min_yield": 2}}, "min_yield"), ({"batch": 0}, "batch"),
         ({"contexts": {"mode": "best"}}, "one of"), ({"cooks": 3}, "no entry 'cooks'"),
     ],
@@ -63,7 +63,7 @@ def test_what_does_not_fit_is_named_with_the_file(changes, said):
 def test_counts_and_stops_may_change_but_not_what_decides_the_questions():
     first = parsed()
     assert parsed(counts={"mcq": 30}, stop={"cost": 1.0}, batch=4).identity() == first.identity()
-    assert parsed(writer={"model": "local:smollm2", "concurrency": 3}).identity() == first.identity()
+    assert parsed(writer={"model": "local:smollm2", "concurrency": 3, "max_tokens": 9}).identity() == first.identity()
     assert parsed(writer={"model": "local:other"}).identity() != first.identity()
     assert parsed(seed=1).identity() != first.identity()
 

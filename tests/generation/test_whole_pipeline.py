@@ -11,8 +11,7 @@ import pytest
 
 from api_server import ApiServer, Reply, Request, schema_of
 from climassay.corpus import Block, Document, open_or_create
-from climassay.generation import DatasetStore
-from climassay.generation.publishing import read_dataset
+from climassay.generation import DatasetStore, read_dataset
 from climassay.primer import book_path
 from climassay.records import Records
 from climassay.workspace import Workspace

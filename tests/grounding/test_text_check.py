@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from climassay import load_encoder
 from climassay.confidence.overstatement import describe_overstatement
 from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.grounding.support_judge import SupportJudge
 from climassay.grounding.text_check import check_sentences
-from climassay.models.encoders import load_encoder
 from command_line import run_command
 from scripted_model import ScriptedModel
 

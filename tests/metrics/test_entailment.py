@@ -6,7 +6,7 @@ import pytest
 
 from climassay.errors import InputError, ModelError
 from climassay.metrics import Entailment, PromptedEntailment, PromptedSupport, load_entailment
-from climassay.metrics.entailment import BLANK, OPTIONS, nearest_parts, relations_by_label
+from climassay.metrics.entailment import OPTIONS, nearest_parts, relations_by_label
 from scripted_model import ScriptedModel
 from tiny_models import save_classifier, smollm2
 
@@ -26,30 +26,15 @@ def weighing(answers):
 
 
 PAIRS = [("Seas rise.", "The sea rises."), ("Seas fall.", "The sea rises."), ("Lost.", "The sea rises.")]
-ANSWERS = {"Seas rise.": (0.3, 0.1, 0.1), "Seas fall.": (0.1, 0.2, 0.1), BLANK: (0.6, 0.1, 0.3)}
+ANSWERS = {"Seas rise.": (0.3, 0.1, 0.1), "Seas fall.": (0.1, 0.2, 0.1)}
 
 
 def test_probabilities_of_the_options_and_none_where_the_call_failed():
     model = weighing(ANSWERS)
-    scores = PromptedEntailment(model, calibrated=False).score(PAIRS)
+    scores = PromptedEntailment(model).score(PAIRS)
     assert scores == [pytest.approx(0.6), pytest.approx(0.25), None]
     assert [options for _, options in model.options] == [OPTIONS] * 3
     assert "Statement: The sea rises." in model.options[0][0]
-
-
-def test_calibration_divides_by_what_is_answered_without_content():
-    model = weighing(ANSWERS)
-    relations = PromptedEntailment(model).relations(PAIRS)
-    # 0.3/0.6, 0.1/0.1, 0.1/0.3 and 0.1/0.6, 0.2/0.1, 0.1/0.3, each divided by its sum.
-    assert relations[0] == pytest.approx((3 / 11, 6 / 11, 2 / 11))
-    assert relations[1] == pytest.approx((1 / 15, 12 / 15, 2 / 15))
-    assert relations[2] is None
-    assert len(model.options) == 4
-
-
-def test_without_the_content_free_answer_nothing_is_calibrated():
-    blind = {premise: answer for premise, answer in ANSWERS.items() if premise != BLANK}
-    assert PromptedEntailment(weighing(blind)).score(PAIRS) == [None, None, None]
 
 
 def test_no_pairs_ask_nothing():
@@ -152,11 +137,21 @@ def test_a_folder_without_a_classifier_is_one_sentence(tmp_path):
 
 
 def test_scorers_by_name():
-    class Model:
-        name = "local:model"
+    def load(name):
+        return ScriptedModel(name=name)
 
-    assert isinstance(load_entailment("supports:local:model", model=Model()), PromptedSupport)
-    assert load_entailment("prompted:local:model", model=Model()).name == "local:model, prompted"
+    assert isinstance(load_entailment("supports:local:model", load=load), PromptedSupport)
+    assert load_entailment("prompted:local:model", load=load).name == "local:model, prompted"
+
+
+def test_a_model_that_only_writes_is_no_scorer_even_if_its_answers_are_recorded():
+    class Recorded(ScriptedModel):
+        """A wrapper that passes requests for probabilities on."""
+
+        wrapped = object()
+
+    with pytest.raises(InputError, match="gives no probabilities"):
+        load_entailment("prompted:local:model", load=lambda _: Recorded())
 
 
 @pytest.mark.parametrize("name", ["", "bundled", "prompted:", "nli:", "openai:model", "head.safetensors"])

@@ -157,14 +157,6 @@ def test_without_a_question_there_is_nothing_to_judge():
         score_answers(rows, ["judged_accuracy"])
 
 
-def test_a_very_small_model_is_no_judge():
-    small = ScriptedModel(write=judge)
-    small.parameters = 135_000_000
-    with pytest.raises(InputError, match="too small"):
-        judge_answers(items(*ANSWERS), small)
-    assert not small.texts
-
-
 def test_failures_are_counted_and_means_are_over_the_rest():
     class Failing(ScriptedModel):
         def generate(self, requests, *, on_result=None):

@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from climassay.errors import InputError
 from climassay.metrics import DIMENSIONS, LongAnswer, Marker, assessment_scores
 from climassay.questions import Criterion
 from scripted_model import ScriptedModel
@@ -84,28 +83,14 @@ def test_a_reversed_judge_sees_the_criteria_in_the_opposite_order_and_each_keeps
     assert prompt.index("4. Says that it warms") < prompt.index("1. Names CO2")
 
 
-def test_a_very_small_judge_is_read_from_probabilities():
-    def choose(prompt, options):
-        if "N/A" in prompt:
-            return [-1.0] * len(options)
-        if " 1" in options:
-            return [-9.0, -9.0, -0.7, -0.7, -9.0]
-        return " met" if "Names CO2" in prompt else " contradicted"
-
-    judge = ScriptedModel(choose=choose, parameters=135_000_000)
-    [found] = Marker(judge).assess([ITEM])
-    assert [one.verdict for one in found.criteria] == ["met", *["contradicted"] * 3]
-    assert {round(one.rating, 1) for one in found.ratings} == {3.5}
-    assert judge.texts == []
-
-
-def test_a_very_small_judge_without_probabilities_is_refused():
-    class Writer:
-        name, fingerprint, parameters = "local:tiny", "0" * 64, 1000
-        render, generate, close = ScriptedModel.render, ScriptedModel.generate, ScriptedModel.close
-
-    with pytest.raises(InputError, match="too small"):
-        Marker(Writer())
+def test_a_small_judge_is_asked_as_a_large_one_is():
+    judges = [
+        ScriptedModel(write=lambda _, schema: answer(schema), parameters=n_parameters)
+        for n_parameters in (135_000_000, None)
+    ]
+    small, large = (Marker(judge).assess([ITEM]) for judge in judges)
+    assert small == large
+    assert judges[0].texts == judges[1].texts
 
 
 def test_the_prompts_name_every_part_of_the_schema():

@@ -29,7 +29,7 @@ from climassay.models.contract import (
     DEFAULT_WINDOW,
     Windowed,
     calibrate,
-    content_free_correction,
+    compute_correction,
     mean_log_probabilities,
     token_count,
     window_of,
@@ -101,40 +101,11 @@ def test_scores_that_cannot_be_used_are_refused(scores, correction):
         calibrate(scores, correction)
 
 
-class Scripted:
-    """Answers by what the prompt contains."""
-
-    def __init__(self, answers):
-        self.answers = answers
-        self.asked = []
-
-    def option_logprobs(self, requests, *, on_result=None):
-        self.asked += [request.messages[0].content for request in requests]
-        return [self.answers[request.messages[0].content] for request in requests]
-
-
-def build(text):
-    return OptionRequest((Message("user", f"Claim: {text}"),), ("true", "false"))
-
-
-def test_correction_asks_every_placeholder_and_leaves_failures_out():
-    model = Scripted(
-        {
-            "Claim: N/A": OptionScores(logs(0.4, 0.4)),
-            "Claim: -": OptionScores.failed("timeout"),
-            "Claim: ?": OptionScores(logs(0.9, 0.1)),
-        }
-    )
-    correction = content_free_correction(model, build, ("N/A", "-", "?"))
-    assert model.asked == ["Claim: N/A", "Claim: -", "Claim: ?"]
-    assert correction == pytest.approx(logs(0.7, 0.3))
-
-
-def test_no_answer_at_all_is_an_error_and_not_a_correction():
-    with pytest.raises(ModelError, match="server gone"):
-        content_free_correction(Scripted({"Claim: x": OptionScores.failed("server gone")}), build, ("x",))
-    with pytest.raises(InputError):
-        content_free_correction(Scripted({}), build, ())
+def test_a_correction_leaves_failures_out_and_needs_one_answer():
+    scores = [OptionScores(logs(0.4, 0.4)), OptionScores.failed("timeout"), OptionScores(logs(0.9, 0.1))]
+    assert compute_correction(scores) == pytest.approx(logs(0.7, 0.3))
+    with pytest.raises(ModelError, match="timeout"):
+        compute_correction(scores[1:2])
 
 
 def cached_vectors(texts, encoder, **more):

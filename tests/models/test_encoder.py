@@ -12,15 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from climassay import load_encoder
 from climassay.errors import ModelError
 from climassay.models.bundled import bundled_path, encoder_fingerprint
-from climassay.models.encoders import (
-    BertEncoder,
-    SentenceTransformerEncoder,
-    load_encoder,
-    token_batches,
-    windows,
-)
+from climassay.models.encoders import BertEncoder, SentenceTransformerEncoder, token_batches, windows
 from climassay.primer import book_path
 
 pytestmark = pytest.mark.model

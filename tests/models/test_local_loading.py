@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from climassay import load_encoder
 from climassay.errors import InputError, ModelError
 from climassay.models import ModelOptions, load_model
 from climassay.models.bundled import file_digest, is_digest_cached
-from climassay.models.encoders import load_encoder
 from climassay.models.local import loading
 from climassay.models.local.cpu_settings import choose_threads
 from climassay.models.local.loading import load_local, stated_licence

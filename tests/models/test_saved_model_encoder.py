@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from climassay import load_encoder
 from climassay.errors import MissingExtraError, ModelError
 from climassay.metrics import phrase_similarities
-from climassay.models.encoders import load_encoder
 
 
 def save_encoder(folder, *, writes=False, scalar=False):

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from climassay.errors import LostDatabaseError
-from climassay.models.contract import GenerationRequest, Message
+from climassay.models import GenerationRequest, Message
 from climassay.records import RecordedModel, Records, tables
 from climassay.records.database import Database
 from patience import job_at_its_end, reached

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from climassay import load_encoder
 from climassay.errors import ClimassayError
 from climassay.metrics.entailment import load_classifier
 from climassay.metrics.overlap import TokenEncoder
-from climassay.models.encoders import cached_vectors, load_encoder
+from climassay.models.encoders import cached_vectors
 from climassay.models.local.loading import load_local
 from tiny_models import SIZES, save_tiny
 from topic_encoder import TopicEncoder
@@ -225,7 +226,7 @@ def test_an_adapter_is_numbers_and_nothing_else(config, generator, tmp_path, can
 
 
 def trained_readers():
-    from climassay.confidence.tagging import load_tagger
+    from climassay import load_tagger
     from climassay.judging import load_probe
 
     return {"probe": load_probe, "tagger": load_tagger}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from climassay.api.annotation import annotate_answers, annotate_questions
+from climassay import annotate_answers, annotate_questions
 from climassay.errors import InputError
 from climassay.generation.annotation import AnnotationStore, Label
 from html_pages import Page

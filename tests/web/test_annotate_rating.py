@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from climassay.api.annotation import annotator_agreement
+from climassay import annotator_agreement
 from climassay.evaluation import BlindAnswer
 from climassay.generation import DatasetStore
 from climassay.generation.annotation import AnnotationStore

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from api_server import ApiServer, Reply, schema_of
-from climassay.api.annotation import annotator_agreement, collect_rubrics, export_labels
+from climassay import annotator_agreement, collect_rubrics, export_labels
 from climassay.errors import InputError
 from climassay.generation.annotation import AnnotationStore, Label
 from climassay.questions import Criterion, read_questions

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from check_parts import DISPUTE, SUN, Gate, add_collection, ask, ended, furnish, scripted, write_settings
-from climassay.api.claims import list_checks
+from climassay import list_checks
 from climassay.errors import InputError
 from climassay.factcheck import claim_review, from_data, make_claim
 from climassay.factcheck.check_records import (

@@ -10,7 +10,7 @@ from climassay.api.validation import open_reader
 from climassay.errors import InputError
 from climassay.generation import annotation
 from climassay.io import parse_json, read_text
-from climassay.questions import question_row, read_questions
+from climassay.questions import RUBRIC_KIND, question_row, read_questions
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown, write_rows
 from climassay.session import Place, Session
@@ -153,7 +153,7 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
     from climassay.generation.annotation.long_answers import rubric_drafts
 
     question_set = read_questions(questions)
-    long_questions = question_set.of_kind("longform")
+    long_questions = question_set.of_kind(RUBRIC_KIND)
     if not long_questions:
         raise InputError(
             f"{questions} has no long-form question, for which rubrics are written: where one has an answer and no "

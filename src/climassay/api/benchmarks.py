@@ -12,14 +12,13 @@ from climassay.errors import InputError
 from climassay.evaluation.evaluation_result import Evaluation, ScoredChoices, describe_requests
 from climassay.models import DEFAULT_MODEL, Generator, ModelOptions, load_model
 from climassay.progress import Task
-from climassay.questions import read_questions
+from climassay.questions import TYPES, Kind, read_questions
 from climassay.reporting.tables import skipped_note
 from climassay.session import Place, Session, one_or_several
 from climassay.settings import with_changes
 
 if TYPE_CHECKING:
     from climassay.evaluation import Cell, Experiment, ExperimentPlan, ModelSpec, Scoring
-    from climassay.evaluation.settings import SettingSpec
     from climassay.questions import QuestionSet
 
 
@@ -75,19 +74,21 @@ def evaluate(
         >>> [(row["model"], row["metric"], row["n"]) for row in result.rows() if row["level"] == "overall"]
         [('smollm2', 'accuracy', 1)]
     """
-    from climassay.evaluation.experiment_file import MetricSpec, check_plan
+    from climassay.evaluation.experiment_file import MetricSpec
     from climassay.metrics.registry import METRICS
 
     question_set = read_questions(questions) if isinstance(questions, (str, Path)) else questions
     kinds = tuple(dict.fromkeys(question.kind for question in question_set.questions))
     scored_kinds = tuple(kind for kind in kinds if any(METRICS.find(name).scores(kind) for name in metrics))
     with Session.opened(workspace) as session:
-        specs, loaded_models = make_model_specs(models, session)
-        plan = evaluation.ExperimentPlan(
-            name=f"{', '.join(spec.name for spec in specs)} on {question_set.name}",
-            benchmarks=(evaluation.BenchmarkSpec(question_set.name, (question_set.name,)),),
-            models=specs,
-            settings=_parse_settings(settings, passages, examples, seed),
+        experiment = _ask_questions(
+            question_set,
+            session,
+            models=models,
+            settings=settings,
+            passages=passages,
+            examples=examples,
+            on_answers=on_answers,
             tasks=scored_kinds or kinds,
             **({"scoring": scoring} if isinstance(scoring, str) else {"scorings": tuple(scoring)}),
             permutations=permutations,
@@ -95,25 +96,54 @@ def evaluate(
             seed=seed,
             metrics=MetricSpec(names=tuple(metrics), judge=None if judge is None else evaluation.ModelSpec(judge)),
         )
-        check_plan(plan, "The call")
-        experiment = _run_experiment(
-            plan,
-            {question_set.name: evaluation.limit_questions(question_set, plan)},
-            loaded_models,
-            session,
-            on_answers,
-        )
-        return _score(experiment, plan, {question_set.name: question_set.skipped})
+    return _score(experiment, seed, {question_set.name: question_set.skipped})
+
+
+def _ask_questions(
+    question_set: "QuestionSet",
+    session: Session,
+    *,
+    models: Models,
+    settings: Sequence[str],
+    passages: int,
+    examples: int,
+    seed: int,
+    tasks: Sequence[Kind],
+    name: str = "",
+    whole_names: bool = False,
+    on_answers: Callable[[int], None] | None = None,
+    command: str | None = None,
+    **plan_fields: Any,
+) -> "Experiment":
+    """Run an experiment on the questions of the kinds ``tasks``; ``plan_fields`` are other fields of its plan."""
+    from climassay.evaluation.experiment_file import check_plan
+
+    specs, loaded_models = make_model_specs(models, session, whole_names=whole_names)
+    plan = evaluation.ExperimentPlan(
+        name=name or f"{', '.join(spec.display_name for spec in specs)} on {question_set.name}",
+        benchmarks=(evaluation.BenchmarkSpec(question_set.name, (question_set.name,)),),
+        models=specs,
+        settings=tuple(
+            evaluation.parse_spec(setting, passages=passages, examples=examples, seed=seed) for setting in settings
+        ),
+        tasks=tuple(tasks),
+        seed=seed,
+        **plan_fields,
+    )
+    check_plan(plan, "The command")
+    sets = {question_set.name: evaluation.limit_questions(question_set, plan)}
+    return _run_experiment(plan, sets, loaded_models, session, on_answers, command=command)
 
 
 def run_plan(
-    plan: "ExperimentPlan", *, loaded: Mapping[str, Generator] | None = None, workspace: Place = None
+    plan: "ExperimentPlan", *, loaded: Mapping[str, Generator | str] | None = None, workspace: Place = None
 ) -> Evaluation:
     """Run the experiment of a plan, as ``climassay evaluate run`` does.
 
     Args:
         plan: Plan with models, settings, tasks and benchmarks; :func:`climassay.evaluation.load_plan` loads one.
-        loaded: Loaded models by label; each is used in place of the plan's model with that label, and stays open.
+        loaded: Models by label, loaded or to be loaded by the session with its options; each is used in place of the
+            plan's model with that label, and stays open.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -123,7 +153,7 @@ def run_plan(
     with Session.opened(workspace) as session:
         sets = {spec.name: evaluation.read_benchmark(spec, plan) for spec in plan.benchmarks}
         experiment = _run_experiment(plan, sets, loaded or {}, session)
-        return _score(experiment, plan, {name: question_set.skipped for name, question_set in sets.items()})
+        return _score(experiment, plan.seed, {name: question_set.skipped for name, question_set in sets.items()})
 
 
 def run_experiment_file(file: Path | str, *, limit: int | None = None, workspace: Place = None) -> Evaluation:
@@ -145,50 +175,45 @@ def run_experiment_file(file: Path | str, *, limit: int | None = None, workspace
     if limit is not None:
         plan = replace(plan, limit=limit)
     with Session.opened(workspace) as session:
-        options = session.options
-        limits = {name: getattr(options, name) for name in ("timeout", "max_output_tokens", "reasoning_effort")}
-        plan = replace(plan, models=tuple(with_changes(spec, **limits) for spec in plan.models))
+        plan = replace(plan, models=tuple(spec.limited_by(session.options) for spec in plan.models))
         if (judge := plan.metrics.judge) is not None:
-            plan = replace(plan, metrics=replace(plan.metrics, judge=with_changes(judge, timeout=options.timeout)))
+            judge = with_changes(judge, timeout=session.options.timeout)
+            plan = replace(plan, metrics=replace(plan.metrics, judge=judge))
         return run_plan(plan, workspace=session)
-
-
-def _parse_settings(names: Sequence[str], passages: int, examples: int, seed: int) -> "tuple[SettingSpec, ...]":
-    return tuple(evaluation.parse_spec(name, passages=passages, examples=examples, seed=seed) for name in names)
 
 
 def make_model_specs(
     models: Models, session: Session, *, whole_names: bool = False
-) -> "tuple[tuple[ModelSpec, ...], dict[str, Generator]]":
-    """Return the plan's specifications of models, and the loaded models by label.
+) -> "tuple[tuple[ModelSpec, ...], dict[str, Generator | str]]":
+    """Return the plan's specifications of models and, by label, the models that stay open after the experiment.
 
-    A single named model is loaded in the session. If several models are named, they are loaded later, one after the
-    other. ``whole_names`` uses complete names, such as ``local:smollm2``, as labels.
+    These are the loaded models and the name of a single model, which the session loads. If several models are named,
+    the experiment loads one after the other. ``whole_names`` uses complete names, such as ``local:smollm2``, as labels.
     """
     models_to_run = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     options = session.options.fitting_each(model for model in models_to_run if isinstance(model, str))
     specs: list[evaluation.ModelSpec] = []
-    loaded_models: dict[str, Generator] = {}
+    loaded_models: dict[str, Generator | str] = {}
     for model in models_to_run:
         name = model if isinstance(model, str) else model.name
         model_options = options[model] if isinstance(model, str) else ModelOptions()
         label = name if whole_names else ""
         specs.append(evaluation.ModelSpec.from_options(model_options, name=name, label=label))
         if not isinstance(model, str) or len(models_to_run) == 1:
-            loaded_models[specs[-1].display_name] = session.model(model)
+            loaded_models[specs[-1].display_name] = model
     return tuple(specs), loaded_models
 
 
 def _run_experiment(
     plan: "ExperimentPlan",
     sets: "Mapping[str, QuestionSet]",
-    loaded: Mapping[str, Generator],
+    loaded: Mapping[str, Generator | str],
     session: Session,
     on_answers: Callable[[int], None] | None = None,
     *,
     command: str | None = None,
 ) -> "Experiment":
-    """Run and record an experiment, showing progress; the models in ``loaded`` (by label) stay open."""
+    """Run and record an experiment, showing progress; see :func:`run_plan` for ``loaded``."""
     from climassay.api.judges import side_by_side_judge
     from climassay.evaluation import count_answers
     from climassay.evaluation.results import COMMANDS
@@ -234,10 +259,13 @@ def _run_experiment(
         )
 
         def open_model(spec: "ModelSpec", adapter: Path | None = None) -> Generator:
-            loaded_model = loaded.get(spec.display_name) if adapter is None else None
-            return loaded_model or base_resources.open_model(spec, adapter)
+            if adapter is not None or spec.display_name not in loaded:
+                return base_resources.open_model(spec, adapter)
+            shared_models.append(session.model(loaded[spec.display_name]))
+            return shared_models[-1]
 
-        loaded_models, harnesses = tuple(loaded.values()), {}
+        shared_models: list[Generator] = []
+        harnesses = {}
         if plan.lm_eval.tasks:
             from climassay.integrations import lm_eval_tasks
 
@@ -245,14 +273,14 @@ def _run_experiment(
         if plan.inspect.tasks:
             from climassay.integrations.inspect import experiment_tasks
 
-            harnesses["inspect"] = partial(experiment_tasks.run_tasks, load=open_model, caller_models=loaded_models)
+            harnesses["inspect"] = partial(experiment_tasks.run_tasks, load=open_model, caller_models=shared_models)
         return evaluation.run_experiment(
             plan,
             sets,
             replace(
                 base_resources,
                 open_model=open_model,
-                shared_models=loaded_models,
+                shared_models=shared_models,
                 harnesses=harnesses,
                 trained_judge=partial(side_by_side_judge, session),
             ),
@@ -264,8 +292,8 @@ def _run_experiment(
         )
 
 
-def _score(experiment: "Experiment", plan: "ExperimentPlan", skipped: Mapping[str, Sequence[str]]) -> Evaluation:
-    return Evaluation(experiment, evaluation.score_experiment(experiment, seed=plan.seed), skipped)
+def _score(experiment: "Experiment", seed: int, skipped: Mapping[str, Sequence[str]]) -> Evaluation:
+    return Evaluation(experiment, evaluation.score_experiment(experiment, seed=seed), skipped)
 
 
 def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
@@ -326,7 +354,7 @@ def evaluate_lm_eval(
             ),
         )
         check_plan(plan, "The command")
-        return _score(_run_experiment(plan, {}, {}, session, command="evaluate lm-eval"), plan, {})
+        return _score(_run_experiment(plan, {}, {}, session, command="evaluate lm-eval"), seed, {})
 
 
 def evaluate_inspect(
@@ -337,7 +365,7 @@ def evaluate_inspect(
     epochs: int | None = None,
     grader: str | None = None,
     max_tokens: int | None = None,
-    log_dir: str | Path = "",
+    log_dir: str | Path | None = None,
     limit: int | None = None,
     seed: int = 0,
     workspace: Place = None,
@@ -378,10 +406,10 @@ def evaluate_inspect(
             settings=(evaluation.parse_spec("default"),),
             limit=limit,
             seed=seed,
-            inspect=InspectSpec(names, dict(task_args or {}), epochs, grader_spec, max_tokens, str(log_dir)),
+            inspect=InspectSpec(names, dict(task_args or {}), epochs, grader_spec, max_tokens, str(log_dir or "")),
         )
         check_plan(plan, "The command")
-        return _score(_run_experiment(plan, {}, loaded_models, session, command="evaluate inspect"), plan, {})
+        return _score(_run_experiment(plan, {}, loaded_models, session, command="evaluate inspect"), seed, {})
 
 
 def evaluate_choices(
@@ -419,49 +447,43 @@ def evaluate_choices(
         InputError: The questions cannot be read, or a collection or file of a setting does not exist.
         ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
     """
-    from climassay.evaluation.experiment_file import check_plan
-
     question_set = read_questions(questions)
-    if not question_set.of_kind("mcq"):
+    tasks = [kind for kind, question_type in TYPES.items() if question_type.has_lettered_options]
+    if not question_set.select(tasks).questions:
         raise InputError(f"{question_set.name} has no multiple-choice question.")
-    specs = _parse_settings(settings, passages, examples, seed)
     with Session.opened(workspace) as session:
-        sources = evaluation.open_sources(session.workspace)
-        for spec in specs:
-            evaluation.make_setting(spec, sources)  # what is missing is reported before a model is loaded
-        model_specs, loaded_models = make_model_specs(models, session, whole_names=True)
-        plan = evaluation.ExperimentPlan(
+        experiment = _ask_questions(
+            question_set,
+            session,
+            models=models,
+            settings=settings,
+            passages=passages,
+            examples=examples,
+            seed=seed,
+            tasks=tasks,
             name=question_set.name,
-            benchmarks=(evaluation.BenchmarkSpec(question_set.name, (questions,)),),
-            models=model_specs,
-            settings=specs,
-            tasks=("mcq",),
+            whole_names=True,
+            command="evaluate mcq",
             scorings=tuple(scorings),
             permutations=permutations,
-            seed=seed,
             limit=limit,
-        )
-        check_plan(plan, "The command")
-        limited_set = evaluation.limit_questions(replace(question_set, questions=question_set.of_kind("mcq")), plan)
-        experiment = _run_experiment(
-            plan, {question_set.name: limited_set}, loaded_models, session, command="evaluate mcq"
         )
     rows = [prediction for predictions in experiment.predictions.values() for prediction in predictions]
     scores, tally = evaluation.score_mcq(rows, seed=seed), experiment.tally
     asked_models = {record.model: record for record in experiment.cells}
-    names = ", ".join(asked_models)
+    names, n_questions = ", ".join(asked_models), len(experiment.questions[question_set.name])
     data = {
         "run": experiment.run,
         "questions": question_set.name,
         "questions_sha256": question_set.sha256,
-        "n": len(limited_set.questions),
+        "n": n_questions,
         "skipped": question_set.skipped,
         "models": [
             {"model": name, "fingerprint": record.fingerprint, "dtype": record.dtype}
             for name, record in asked_models.items()
         ],
-        "settings": [setting.label for setting in plan.settings],
-        "scorings": plan.scorings,
+        "settings": list(dict.fromkeys(settings)),
+        "scorings": tuple(scorings),
         "orders": permutations,
         "seed": seed,
         "scores": scores,
@@ -471,7 +493,7 @@ def evaluate_choices(
     return ScoredChoices(
         data,
         evaluation.mcq_tables(scores),
-        printed_lines=(f"{question_set.name}: {len(limited_set.questions)} multiple-choice questions, {names}",),
+        printed_lines=(f"{question_set.name}: {n_questions} multiple-choice questions, {names}",),
         noted=(*skipped_note(question_set.skipped), describe_requests(experiment)),
         reported=lambda: evaluation.experiment_report(experiment, seed=seed),
         predictions=[asdict(row) for row in rows],

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from climassay.confidence.results import ComparedStatements, ExtractedStatements, FoundTopics, LintedDrafts, TopicTrends
+from climassay.confidence.settings import TopicSettings
 from climassay.confidence.statement import read_statements
 from climassay.errors import InputError
 from climassay.models import Generator
@@ -18,7 +19,7 @@ from climassay.session import Place, Session, one_or_several
 if TYPE_CHECKING:
     from climassay.confidence.extraction import ExtractOptions
     from climassay.confidence.statement import Statement
-    from climassay.confidence.topics import TopicModel, TopicSettings
+    from climassay.confidence.topics import TopicModel
     from climassay.confidence.trends import ColumnKind, Predictions
     from climassay.corpus import Document, Skipped
     from climassay.corpus.documents import ReadOptions
@@ -38,8 +39,8 @@ def extract_confidence(
     Save the result as .jsonl for other commands, or as .html to review the statements in a browser.
 
     Args:
-        reports: Files of reports, or folders of them.
-        collections: Names of collections from whose documents statements are extracted as well.
+        reports: Files of reports (PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs), or folders of them.
+        collections: Collection from whose documents statements are extracted as well; can be repeated.
         options: Options of the extraction.
         reading: Options for reading the files, such as the columns of tables.
         model: Model that divides a sentence with several levels into the parts to which the levels apply; by default
@@ -182,9 +183,9 @@ def diff_confidence(old: Path | str, new: Path | str) -> ComparedStatements:
 
 def find_topics(
     statements: Path | str,
-    output: Path | str,
-    settings: "TopicSettings",
+    output: Path | str = "topics.json",
     *,
+    settings: "TopicSettings | None" = None,
     names: Path | str | None = None,
     assign_untagged: bool = False,
     model: Generator | str | None = None,
@@ -196,8 +197,8 @@ def find_topics(
 
     Args:
         statements: File of statements, written by ``climassay confidence extract``.
-        output: File to which the topics are written.
-        settings: Number of topics and settings of the clustering.
+        output: JSON file to which the topics are written.
+        settings: Number of topics and settings of the clustering; by default those of :class:`TopicSettings`.
         names: TOML file of topic names, created if missing; later runs use the names that you edit in it.
         assign_untagged: Whether statements without a level are assigned to the nearest topic as well.
         model: Model that proposes the names; without one, topics are named by their most typical words.
@@ -211,6 +212,7 @@ def find_topics(
     from climassay.models.encoders import load_encoder
 
     statements, output = Path(statements), Path(output)
+    settings = settings or TopicSettings()
     names = None if names is None else Path(names)
     saved_names = topics.read_names(names) if names else ()
     loaded_statements = read_statements(statements)

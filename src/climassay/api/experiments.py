@@ -1,6 +1,6 @@
 """Planning and reporting of experiments: sample sizes, contamination, tables, comparisons, and checks of judges."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -16,20 +16,14 @@ from climassay.questions import read_questions
 from climassay.reporting import Table
 from climassay.reporting.results import Result, Shown, as_json_data
 from climassay.session import Place, Session
-from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
     from climassay.evaluation import Experiment, PublishedScore
     from climassay.evaluation.comparing import ModelMeans, SelfPreference
-    from climassay.evaluation.contamination import LabelledText
     from climassay.evaluation.judge_check import JudgeCheck
-    from climassay.evaluation.planning import Assumptions
 
 
 EVERY = "all"
-DEFAULT_POINTS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0)
-DEFAULT_ACCURACY = 0.8
-DEFAULT_DEVIATION = 0.25
 ANCHORS = ("accuracy", "factual_accuracy")
 PUBLISHED = "published"
 
@@ -96,7 +90,7 @@ def report_experiment(
     Raises:
         InputError: The run, a published model, a metric, or a collection or file of ``against`` does not exist.
     """
-    from climassay.evaluation.contamination import contamination
+    from climassay.evaluation.contamination import contamination, read_texts
 
     html = None if html is None else Path(html)
     with Session.opened(workspace) as session:
@@ -126,55 +120,62 @@ def _select_published(models: Sequence[str], dataset: str) -> "tuple[PublishedSc
 
 
 def plan_questions(
-    differences: Sequence[float],
-    assumed: Mapping[str, float],
+    points: Sequence[float] = (1, 2, 3, 5, 7, 10, 15),
     *,
     metric: str = "accuracy",
     run: str | None = None,
+    accuracy: float | None = None,
+    discordance: float | None = None,
+    deviation: float | None = None,
+    correlation: float | None = None,
     power: float = 0.8,
     alpha: float = 0.05,
+    tests: int = 1,
     workspace: Place = None,
 ) -> Shown:
     """Compute how many questions are needed to detect a difference between two systems.
 
     Args:
-        differences: Differences to detect; 0.05 is five percentage points.
-        assumed: Assumptions by name: ``accuracy`` and ``discordance`` for binary metrics, or ``deviation`` and
-            ``correlation`` for others.
-        metric: Name of the metric, for example accuracy or factual_accuracy.
-        run: Id of an experiment's run from which the assumptions are estimated.
+        points: Difference to detect, in percentage points; can be repeated. By default 1, 2, 3, 5, 7, 10 and 15.
+        metric: Metric, for example accuracy or factual_accuracy.
+        run: Run of an experiment from which the assumptions are estimated.
+        accuracy: Accuracy of the first system; by default 0.8.
+        discordance: Proportion of questions that exactly one of the systems answers correctly; by default that of
+            independent systems.
+        deviation: Standard deviation of scores over questions, for metrics other than accuracy; by default 0.25.
+        correlation: Correlation between the two systems' scores over questions; by default 0.5.
         power: Probability of detecting the difference if it exists.
         alpha: Two-sided significance level.
+        tests: Number of tests to correct for; the significance level is divided by it.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The metric or the run does not exist, or an assumption does not apply to the metric.
     """
     from climassay.evaluation.planning import plan_table
-
-    assumptions = _make_assumptions(metric, assumed, run, workspace)
-    question_plan = evaluation.plan(differences, assumptions, metric=metric, power=power, alpha=alpha)
-    return Shown(question_plan, (plan_table(question_plan),))
-
-
-def _make_assumptions(metric: str, values: Mapping[str, float], run: str | None, workspace: Place) -> "Assumptions":
     from climassay.metrics.registry import METRICS
 
-    METRICS.find(metric)
+    is_binary = METRICS.find(metric).binary
+    values = {"accuracy": accuracy, "discordance": discordance, "deviation": deviation, "correlation": correlation}
+    given_names = [name for name, value in values.items() if value is not None]
+    applicable_names = ("accuracy", "discordance") if is_binary else ("deviation", "correlation")
     if run is not None:
-        if values:
-            raise InputError(f"With --run, --{next(iter(values))} is estimated from the run: leave it out.")
+        if given_names:
+            raise InputError(f"With --run, --{given_names[0]} is estimated from the run: leave it out.")
         with Session.opened(workspace) as session:
-            return evaluation.assume_from_run(_load_experiment(session, run), metric)
-    applicable_names = ("accuracy", "discordance") if METRICS[metric].binary else ("deviation", "correlation")
-    inapplicable_names = [name for name in values if name not in applicable_names]
-    if inapplicable_names:
-        raise InputError(
-            f"--{inapplicable_names[0]} says nothing about {metric}: it takes --{' and --'.join(applicable_names)}."
+            assumptions = evaluation.assume_from_run(_load_experiment(session, run), metric)
+    elif not set(given_names) <= set(applicable_names):
+        name = next(name for name in given_names if name not in applicable_names)
+        raise InputError(f"--{name} says nothing about {metric}: it takes --{' and --'.join(applicable_names)}.")
+    elif is_binary:
+        assumptions = evaluation.assume_binary(0.8 if accuracy is None else accuracy, discordance)
+    else:
+        assumptions = evaluation.assume_mean(
+            0.25 if deviation is None else deviation, 0.5 if correlation is None else correlation
         )
-    if METRICS[metric].binary:
-        return evaluation.assume_binary(values.get("accuracy", DEFAULT_ACCURACY), values.get("discordance"))
-    return evaluation.assume_mean(values.get("deviation", DEFAULT_DEVIATION), values.get("correlation", 0.5))
+    differences = [point / 100 for point in points]
+    question_plan = evaluation.plan(differences, assumptions, metric=metric, power=power, alpha=alpha / tests)
+    return Shown(question_plan, (plan_table(question_plan),))
 
 
 def find_contamination(
@@ -192,7 +193,7 @@ def find_contamination(
     Raises:
         InputError: The questions or texts cannot be read.
     """
-    from climassay.evaluation.contamination import contamination, contamination_tables
+    from climassay.evaluation.contamination import contamination, contamination_tables, read_texts
 
     question_list = read_questions(questions).questions
     with Session.opened(workspace) as session:
@@ -215,60 +216,6 @@ def find_contamination(
         for report in reports
     ]
     return Shown(data, [table for report in reports for table in contamination_tables(report, worst)])
-
-
-def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]":
-    """Return an iterator over the texts of a question file, another file, a folder or a collection.
-
-    Raises:
-        InputError: The file or collection does not exist, or nothing in it can be read.
-    """
-    path = Path(name)
-    if not path.exists():
-        from climassay.corpus import Collection
-
-        try:
-            collection = Collection.open(workspace, name)
-        except InputError as error:
-            raise InputError(f"{name} is neither a file or folder nor a collection: {error}") from None
-        return (text for batch in collection.texts() for text in batch)
-    questions = None if path.is_dir() else _read_question_texts(path)
-    return _read_file_texts(path) if questions is None else iter(questions)
-
-
-def _read_question_texts(path: Path) -> "list[str | LabelledText] | None":
-    """Return all texts of a question file, or None if the file is not a question file."""
-    from climassay.evaluation.contamination import LabelledText
-
-    try:
-        question_list = read_questions(path).questions
-    except InputError:
-        return None
-    return [
-        LabelledText(f"{path.name}, {item.id}", text)
-        for item in question_list
-        for text in (
-            item.question.replace("<MASK>", item.answer),
-            *(item.options or (item.answer,)),
-            *((item.context,) if item.context else ()),
-        )
-    ]
-
-
-def _read_file_texts(path: Path) -> "Iterator[str | LabelledText]":
-    from climassay.corpus import read_all
-    from climassay.evaluation.contamination import LabelledText
-
-    n_texts = 0
-    reasons = []
-    for result in read_all([path]):
-        reasons += [skipped_file.reason for skipped_file in result.skipped]
-        for document in result.documents:
-            for block in document.blocks:
-                n_texts += 1
-                yield LabelledText(document.title, block.text)
-    if not n_texts:
-        raise InputError(f"There is no text in {path}{': ' + reasons[0] if reasons else '.'}")
 
 
 def compare_benchmarks(
@@ -342,8 +289,9 @@ def _test_self_preference(
 
 
 def check_judge(
-    file: Path | str,
+    file: Path | str | None = None,
     *,
+    dataset: str | None = None,
     model: Generator | str = DEFAULT_MODEL,
     labels: Mapping[str, str] | None = None,
     question: str = "question",
@@ -360,14 +308,15 @@ def check_judge(
     The tests measure the judge's agreement with people and with itself, and the influence of order, length and tone.
 
     Args:
-        file: Path of a table of answers with people's ratings, for example a completed table of :func:`blind_answers`;
-            or, as a string, the name of a dataset of answers that people rated in the browser.
+        file: Table of answers with people's ratings (CSV, JSONL, Parquet; also .gz), for example a completed table
+            written by ``climassay evaluate blind``.
+        dataset: Dataset of answers that were rated in the browser, instead of a file.
         model: Name of the judge, or a loaded model.
         labels: Dimension of adequacy of each column of ratings, by name of the column; by default the columns that are
             named like a dimension.
-        question: Column of the question, or of the source text.
-        answer: Column of the answer.
-        group: Column that identifies the answers to compare with each other; by default the question.
+        question: Column of the question, or of the source text, of each answer.
+        answer: Column of the answers.
+        group: Column that groups the answers that can be compared; by default the question.
         scale: Lowest and highest possible rating in the file.
         limit: Maximum number of groups, drawn at random.
         pairs: Maximum number of pairs of answers that are compared in both orders.
@@ -375,7 +324,8 @@ def check_judge(
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file cannot be read, lacks a column, or has an invalid rating.
+        InputError: Not exactly one of ``file`` and ``dataset`` is given, or the file cannot be read, lacks a column, or
+            has an invalid rating.
         ModelError: The judge cannot be loaded.
     """
     import numpy as np
@@ -384,23 +334,29 @@ def check_judge(
     from climassay.evaluation.judge_check import check_judge as run_judge_check
     from climassay.generation.annotation.long_answers import collect_ratings
 
+    if (file is None) == (dataset is None):
+        raise InputError("Name either a file of ratings or, with --dataset, answers that were rated in the browser.")
     with Session.opened(workspace) as session:
         preferences: list[PreferredAnswer] = []
-        if isinstance(file, Path):
-            items = read_ratings(file, labels or {}, question=question, answer=answer, group=group, scale=scale)
-        else:
-            items, preferences = collect_ratings(annotation.AnnotationStore(session.records).items(file))
+        if file is not None:
+            items = read_ratings(Path(file), labels or {}, question=question, answer=answer, group=group, scale=scale)
+        elif dataset is not None:
+            items, preferences = collect_ratings(annotation.AnnotationStore(session.records).items(dataset))
             if not items and not preferences:
                 raise InputError(
-                    f"Nobody has rated an answer of the dataset {file} yet: people do so with climassay serve."
+                    f"Nobody has rated an answer of the dataset {dataset} yet: people do so with climassay serve."
                 )
         groups = list(dict.fromkeys([*(item.group for item in items), *(pair.question for pair in preferences)]))
         chosen_groups = {groups[int(index)] for index in np.random.default_rng(seed).permutation(len(groups))[:limit]}
         items = [item for item in items if item.group in chosen_groups]
         preferences = [pair for pair in preferences if pair.question in chosen_groups]
         judge = session.model(model)
-        name = file.name if isinstance(file, Path) else file
-        config = {"file": name, "model": judge.name, "answers": len(items), "pairs": pairs}
+        config = {
+            "file": dataset if file is None else Path(file).name,
+            "model": judge.name,
+            "answers": len(items),
+            "pairs": pairs,
+        }
         with (
             session.run("evaluate judge-check", config, {"seed": seed}) as run,
             session.progress.task("Judging", None) as task,

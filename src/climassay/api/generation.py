@@ -11,6 +11,7 @@ from climassay import generation
 from climassay.errors import InputError
 from climassay.io import parse_json, read_lines, write_file
 from climassay.models import DEFAULT_MODEL
+from climassay.prompts import load_prompt
 from climassay.questions import KINDS, PRIMER, TYPES, Kind, read_questions
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Result, Shown, listing
@@ -133,14 +134,8 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
 
 def _apply_limits(recipe: "Recipe", session: Session) -> "Recipe":
     """Return the recipe, with its writer's timeout, token limit and reasoning effort set as in the session."""
-    options = session.options
-    writer = with_changes(
-        recipe.writer,
-        timeout=options.timeout,
-        max_tokens=options.max_output_tokens,
-        reasoning_effort=options.reasoning_effort,
-    )
-    return replace(recipe, writer=writer)
+    writer = recipe.writer.limited_by(session.options)
+    return replace(recipe, writer=with_changes(writer, max_tokens=session.options.max_output_tokens))
 
 
 def _start_batch_bar(session: Session, stack: ExitStack) -> "AnswerProgress":
@@ -190,9 +185,6 @@ def screen(
     encoder: str | None = None,
     entailment: str | None = None,
     consistency: str | None = None,
-    orders: int = 4,
-    min_agreement: float = 1.0,
-    seed: int = 0,
     workspace: Place = None,
 ) -> "ScreenedDrafts":
     """Mark the questions in which a check finds a fault, and count the faults by check; no question is removed.
@@ -204,11 +196,7 @@ def screen(
         language: Expected language of the questions: en, de, fr, es, pt, it or nl.
         encoder: Encoder for the check “off topic”, for example local:minilm.
         entailment: Scorer for the check “not entailed”: prompted:MODEL, supports:MODEL or nli:MODEL.
-        consistency: Model that answers the questions again from their passages (small models: multiple choice only).
-        orders: Number of option orders per question, with --consistency.
-        min_agreement: Minimum proportion of option orders in which the model chooses the option marked as correct, with
-            --consistency.
-        seed: Random seed for option orders beyond the rotations.
+        consistency: Model that answers each question again from its passages and verifies it.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -216,7 +204,7 @@ def screen(
         ModelError: A model cannot be loaded.
     """
     from climassay.generation.dataset_results import ScreenedDrafts
-    from climassay.generation.screening import answer_check
+    from climassay.generation.screening import Verification
     from climassay.generation.screening import screen as run_checks
     from climassay.metrics import load_entailment
     from climassay.models.encoders import load_encoder
@@ -241,31 +229,19 @@ def screen(
             entailment=None if entailment is None else load_entailment(entailment, load=session.load),
         )
         if consistency is not None:
-            from climassay.evaluation import TaskPrompts
-
-            prompt = TaskPrompts.load(options.prompts).mcq
+            prompt = load_prompt("verify", options.prompts)
             model = session.model(consistency)
             config = {
                 "model": model.name,
                 "fingerprint": model.fingerprint,
-                "orders": orders,
-                "min_agreement": min_agreement,
                 "prompts": {prompt.name: {"sha256": prompt.sha256, "origin": prompt.origin}},
             }
             with (
-                session.run("generate screen", config, {"orders": seed}) as run,
+                session.run("generate screen", config) as run,
                 session.progress.task("Answering the questions") as task,
             ):
-                consistency_check = answer_check(
-                    session.recorded(model, run),
-                    orders=orders,
-                    min_agreement=min_agreement,
-                    prompts=options.prompts,
-                    seed=seed,
-                )
-                screened_drafts = consistency_check.check(
-                    screened_drafts, on_progress=lambda count: task.advance(count)
-                )
+                verification = Verification(session.recorded(model, run), prompts=options.prompts)
+                screened_drafts = verification.check(screened_drafts, on_progress=lambda count: task.advance(count))
     return ScreenedDrafts(name, tuple(screened_drafts), tuple(skip_reasons))
 
 

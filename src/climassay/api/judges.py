@@ -35,7 +35,6 @@ def rank(
     model: Generator | str = DEFAULT_MODEL,
     sort: SortMethod = "fitted",
     token_budget: int | None = None,
-    command: str = "judge rank",
     workspace: Place = None,
     seed: int = 0,
 ) -> "judging.ItemRanking":
@@ -51,7 +50,6 @@ def rank(
         model: Model that compares the texts; a probe needs the model with whose hidden states it was trained.
         sort: Sorting algorithm.
         token_budget: Maximum number of tokens in one forward pass.
-        command: Name of the command, for the records.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         seed: Random seed for sampling, splits, folds and resampling.
 
@@ -66,7 +64,7 @@ def rank(
     """
     judge, table = JudgeSpec(quality, probe, method, model, token_budget), _to_item_table(texts)
     config = {"file": table.file, "items": len(table.items)}
-    with judge.opened(workspace, command, config, {"sort": seed}) as comparer:
+    with judge.opened(workspace, "judge rank", config, {"sort": seed}) as comparer:
         result = judging.rank_items(
             table.items, comparer.method, sort=sort, seed=seed, on_progress=comparer.on_progress
         )
@@ -216,14 +214,17 @@ class JudgeSpec:
         """Quality to compare by; by default the quality of the probe.
 
         Raises:
-            InputError: Neither a quality nor a probe is given.
+            InputError: Neither a quality nor a probe is given, or both a probe and a method are.
         """
         from climassay.judging.training import load_quality
 
+        if self.probe is not None and self.method is not None:
+            raise InputError("Give either a probe or a method.")
         if self.quality is None:
             if self.loaded_probe is None:
                 raise InputError(
-                    'Say which quality to rank by: quality="relevance", or a probe that was trained for one.'
+                    f"Name the quality to compare by: an aspect ({', '.join(judging.aspect_names())}), claims, "
+                    "confidence, one of your own in a sentence, or a probe that was trained for one."
                 )
             return load_quality(self.loaded_probe.provenance)
         return _find_quality(self.quality)
@@ -358,11 +359,11 @@ def compare_texts(
     token_budget: int | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Determine which of two texts has more of a quality, and with what probability; both orders are compared.
+    """Estimate the probability that the first of two texts has more of a quality, averaged over both orders.
 
     Args:
-        first: A text, in quotes.
-        second: Another text, in quotes.
+        first: First text, in quotes.
+        second: Second text, in quotes.
         quality: Quality to compare by: an aspect such as ``relevance``, ``claims`` (accuracy), ``confidence``, or a
             sentence that describes a quality of your own; by default the quality that the probe was trained for.
         probe: Trained probe (:func:`train_judge`), or its file.

@@ -12,7 +12,6 @@ from climassay.prompts import load_prompt, prompt_names
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown, listing
 from climassay.session import Place, Session
-from climassay.settings import with_changes
 
 if TYPE_CHECKING:
     from climassay.models.openai.capabilities import Capabilities
@@ -71,8 +70,6 @@ def list_models() -> Shown:
 def check_model(
     name: str,
     *,
-    device: str | None = None,
-    adapter: str | None = None,
     prompt: str = "In one sentence, why is the sky blue?",
     again: bool = False,
     workspace: Place = None,
@@ -84,8 +81,6 @@ def check_model(
 
     Args:
         name: Model, for example local:smollm2 or openai:gpt-4o-mini.
-        device: Device of a local model, for example cpu or cuda.
-        adapter: Folder of a PEFT adapter, for a local model.
         prompt: Prompt to send.
         again: Whether the server is probed again instead of using its stored capabilities.
         workspace: Session, workspace or folder of a workspace; the options of a session apply to the model.
@@ -95,15 +90,8 @@ def check_model(
         ModelError: The model cannot be loaded.
     """
     with Session.opened(workspace) as session, session.progress.status(f"Loading {name} ..."):
-        options = with_changes(session.options, device=device, adapter=adapter)
-        options = options.with_defaults(ModelOptions(deadline=CHECK_SECONDS))
-        report = run_model_check(
-            name,
-            options,
-            prompt=prompt,
-            again=again,
-            folder=session.workspace.root,
-        )
+        options = session.options.with_defaults(ModelOptions(deadline=CHECK_SECONDS))
+        report = run_model_check(name, options, prompt=prompt, again=again, folder=session.workspace.root)
     lines: list[tuple[str, str | None]] = [
         ("model", report.name),
         ("fingerprint", report.fingerprint),

@@ -371,7 +371,6 @@ def apply_masker(
     drafts: Path | str,
     output: Path | str,
     *,
-    model: str | None = None,
     glossary: Path | str | None = None,
     workspace: Place = None,
 ) -> Shown:
@@ -381,7 +380,6 @@ def apply_masker(
         masker: Way of choosing the term: statistics, or prompted:MODEL.
         drafts: File of drafts (JSON Lines).
         output: File to which the drafts are written with their terms.
-        model: Model of the masker ``prompted``, if the masker does not name it: local:NAME or openai:NAME.
         glossary: File of the field's preferred terms, one per line.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -400,7 +398,6 @@ def apply_masker(
     with Session.opened(workspace) as session:
         term_masker = open_masker(
             masker,
-            model=None if model is None else session.load(model),
             glossary=() if glossary is None else read_glossary(glossary),
             prompts=session.options.prompts,
             load=session.load,

@@ -131,7 +131,8 @@ def api_command(
             - a ``Parameter``, which overrides the option's name, help or validation;
             - ``Annotated[type, Parameter]``, which also overrides the type. A positional parameter or one whose default
               is None then becomes required, unless the type includes None;
-            - a dataclass of options; the function receives an instance, or the value of its method ``build``;
+            - a dataclass of options; the function receives an instance, or the value of its method ``build``, which is
+              a dictionary of arguments if the parameter is ``**NAME``;
             - None, which leaves the parameter out.
 
             If all arguments of the command are listed, they appear in this order.
@@ -272,6 +273,9 @@ def _call_and_emit(
     arguments = {
         name: value.build() if hasattr(value, "build") else value for name, value in values.items() if value is not None
     }
+    for name, parameter in parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            arguments |= arguments.pop(name, {})
     with setup.session(model_options, ray=ray) if "workspace" in parameters else nullcontext() as session:
         result = function(**arguments) if session is None else function(**arguments, workspace=session)
         for name, file in part_files.items():

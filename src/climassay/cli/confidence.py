@@ -10,8 +10,8 @@ from cyclopts import App, Parameter
 from climassay.api import confidence as api
 from climassay.api import tagging
 from climassay.api.records import with_failed_calls
-from climassay.cli.commands import add_command, api_command
-from climassay.cli.corpus import parse_columns
+from climassay.cli.commands import add_command, api_command, make_rows_writer
+from climassay.cli.corpus import ColumnOptions
 from climassay.cli.options import (
     NON_NEGATIVE,
     POSITIVE,
@@ -20,7 +20,6 @@ from climassay.cli.options import (
     OutputOption,
     ResultOptions,
     WorkspaceOption,
-    WorkspaceOptions,
     bounded,
     given_values,
     open_session,
@@ -43,6 +42,7 @@ tag = App(
     help='Tag statements with their confidence: "Sea level will rise for centuries.", or FILE --text COLUMN.',
 )
 app.command(tag)
+_MODEL_OPTION = Annotated[str | None, Parameter(alias="-m")]
 
 
 @dataclass(frozen=True)
@@ -50,50 +50,25 @@ app.command(tag)
 class ExtractionOptions:
     """Options for extracting statements."""
 
+    def build(self) -> ExtractOptions:
+        """Return the options of the extraction."""
+        return ExtractOptions(**given_values(self, ExtractOptions))
 
-@app.command
-def extract(
-    reports: Annotated[list[Path] | None, Parameter(name="report")] = None,
-    /,
-    *,
-    collection: tuple[str, ...] = (),
-    column: Annotated[tuple[str, ...], Parameter(alias="-c")] = (),
-    extraction: Annotated[ExtractionOptions, Parameter(name="*")] = ExtractionOptions(),
-    model: Annotated[str | None, Parameter(alias="-m")] = None,
-    terms: Path | None = None,
-    options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
-    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
-) -> None:
-    """Extract statements with their levels of confidence, likelihood, evidence and agreement, and their context.
 
-    Save the statements as .jsonl for other commands, or as .html to review them in a browser.
-
-    Args:
-        reports: Files (PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs), or folders of them.
-        collection: Collection whose documents are also used; repeat.
-        column: Column of tables as FIELD=COLUMN, see climassay corpus add; repeat.
-        model: Model that splits sentences with several levels, one request each: openai:MODEL (see --base-url),
-            PROVIDER:MODEL or local:HUB_ID.
-        terms: Write the terms of likelihood, evidence and agreement, one per row (.csv, .xlsx or .jsonl).
-    """
-    from climassay.corpus.documents import ReadOptions, TableColumns
-
-    extract_options = ExtractOptions(**given_values(extraction, ExtractOptions))
-    read_options = ReadOptions(columns=parse_columns(column, TableColumns))
-    with setup.session(options) as session:
-        result = api.extract_confidence(
-            reports or (),
-            collections=collection,
-            options=extract_options,
-            reading=read_options,
-            model=model,
-            workspace=session,
-        )
-        if terms is not None:
-            write_rows(terms, result.term_rows())
-        setup.emit(result, session, written_files=[] if terms is None else [terms])
-    if not (setup.files or terms or setup.as_json):
-        print_note("Keep the statements with -o statements.jsonl, or look at them with -o review.html.")
+_TERMS_OPTION = Parameter(help="Write the terms of likelihood, evidence and agreement (.csv, .xlsx or .jsonl).")
+add_command(
+    app,
+    "extract",
+    api.extract_confidence,
+    model_options=LoadingOptions,
+    writes={"terms": (_TERMS_OPTION, make_rows_writer(lambda result: result.term_rows()))},
+    hint="Keep the statements with -o statements.jsonl, or look at them with -o review.html.",
+    reports=Annotated[list[Path] | None, Parameter(name="report")],
+    collections=Parameter(name="--collection"),
+    options=ExtractionOptions,
+    reading=ColumnOptions,
+    model=_MODEL_OPTION,
+)
 
 
 @app.command
@@ -183,42 +158,20 @@ add_command(app, "diff", api.diff_confidence)
 class TopicOptions:
     """Options for clustering statements."""
 
+    def build(self) -> TopicSettings:
+        """Return the settings of the clustering."""
+        return TopicSettings(**given_values(self, TopicSettings))
 
-@app.command
-def topics(
-    statements: Path,
-    /,
-    *,
-    topic: Annotated[TopicOptions, Parameter(name="*")] = TopicOptions(),
-    assign_untagged: bool = False,
-    names: Path | None = None,
-    model: Annotated[str | None, Parameter(alias="-m")] = None,
-    output: Annotated[Path, Parameter(alias="-o")] = Path("topics.json"),
-    options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
-    setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
-) -> None:
-    """Cluster statements with their context into named topics as BERTopic does, and merge them to the requested number.
 
-    Args:
-        statements: File that climassay confidence extract wrote.
-        assign_untagged: Also assign untagged statements to the nearest topic.
-        names: TOML file of topic names, created if it does not exist; later runs keep the names that you change in it.
-        model: Model that proposes names, for example openai:MODEL (see --base-url); without one, topics are named by
-            their words.
-        output: JSON file to which the topics are written.
-    """
-    settings = TopicSettings(**given_values(topic, TopicSettings))
-    with setup.session(options) as session:
-        result = api.find_topics(
-            statements,
-            output,
-            settings,
-            names=names,
-            assign_untagged=assign_untagged,
-            model=model,
-            workspace=session,
-        )
-        setup.emit(result, session)
+add_command(
+    app,
+    "topics",
+    api.find_topics,
+    model_options=LoadingOptions,
+    output=Annotated[Path, Parameter(name=("--output", "-o"))],
+    settings=TopicOptions,
+    model=_MODEL_OPTION,
+)
 
 
 def _write_tables(trends: "TopicTrends", folder: Path) -> None:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import App, Parameter, Token
 
@@ -14,7 +14,6 @@ from climassay.cli.options import (
     POSITIVE,
     LoadingOptions,
     ModelOption,
-    ResultOptions,
     WorkspaceOptions,
     bounded,
     given_values,
@@ -23,19 +22,16 @@ from climassay.cli.options import (
 from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError
 
+if TYPE_CHECKING:
+    from climassay.corpus import QuestionColumns
+
 T = TypeVar("T")
 app = App(name="corpus")
 
 
 @dataclass(frozen=True)
-@options_for(
-    ReadOptions,
-    *("title", "report", "url", "author", "date", "edition", "licence"),
-    captions=Parameter(negative=()),
-    references=Parameter(negative=()),
-)
-class ReadingOptions:
-    """Options for reading documents: columns of tables, and metadata."""
+class ColumnOptions:
+    """Option for the columns of tables of paragraphs."""
 
     columns: Annotated[tuple[str, ...], Parameter(name=("--column", "-c"))] = ()
     """Column of a table that contains a field, as FIELD=COLUMN: text, document (repeatable), title, report, chapter,
@@ -48,6 +44,17 @@ class ReadingOptions:
             InputError: An option is not of the form FIELD=COLUMN.
         """
         return ReadOptions(parse_columns(self.columns, TableColumns), **given_values(self, ReadOptions))
+
+
+@dataclass(frozen=True)
+@options_for(
+    ReadOptions,
+    *("title", "report", "url", "author", "date", "edition", "licence"),
+    captions=Parameter(negative=()),
+    references=Parameter(negative=()),
+)
+class ReadingOptions(ColumnOptions):
+    """Options for reading documents: columns of tables, and metadata."""
 
 
 add_command(
@@ -126,44 +133,34 @@ def _confirm(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-@app.command
-def evaluate(
-    collection: str,
-    questions: list[str],
-    /,
-    *,
-    depth: Annotated[tuple[int, ...], Parameter(name=("--depth", "-k"))] = (),
-    mode: Annotated[tuple[str, ...], Parameter(name=("--mode", "-m"))] = (),
-    column: tuple[str, ...] = (),
-    within_group: bool = False,
-    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
-) -> None:
-    """Measure how well search finds the relevant passages for questions.
+@dataclass(frozen=True)
+class QuestionColumnOptions:
+    """Option for the columns of questions and relevant passages."""
 
-    Args:
-        collection: Name of the collection.
-        questions: Files of questions with their relevant passages.
-        depth: Number of hits (k) at which recall and other metrics are computed; repeat.
-        mode: Search mode, see climassay corpus search; repeat.
-        column: Column of the files that contains a field, as FIELD=COLUMN: question, passage, relevance (a grade; 0 or
-            empty means not relevant) or group (for example a report; intervals are computed over groups).
-        within_group: Search only the documents of each question's group.
-    """
-    from climassay.corpus import QuestionColumns
+    column: tuple[str, ...] = ()
+    """Column of the files that contains a field, as FIELD=COLUMN: question, passage, relevance (a grade; 0 or empty
+    means not relevant) or group (for example a report; intervals are computed over groups)."""
 
-    with setup.session() as session:
-        report = api.evaluate_search(
-            collection,
-            questions,
-            ks=depth,
-            modes=mode,
-            columns=parse_columns(column, QuestionColumns),
-            within_group=within_group,
-            workspace=session,
-        )
-        setup.emit(report, session)
+    def build(self) -> "QuestionColumns":
+        """Return the names of the columns.
+
+        Raises:
+            InputError: An option is not of the form FIELD=COLUMN.
+        """
+        from climassay.corpus import QuestionColumns
+
+        return parse_columns(self.column, QuestionColumns)
 
 
+add_command(
+    app,
+    "evaluate",
+    api.evaluate_search,
+    questions=Annotated[list[str], Parameter()],
+    ks=Parameter(name=("--depth", "-k")),
+    modes=Parameter(name=("--mode", "-m")),
+    columns=QuestionColumnOptions,
+)
 _COLLECTION_OPTION = Parameter(name=("--collection", "-c"), help="Collection to search; repeat.")
 ask = api_command(
     api.ask,

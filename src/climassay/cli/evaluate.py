@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,7 +19,6 @@ from climassay.cli.options import (
     ModelsOption,
     ReachOptions,
     RequestOptions,
-    ResultOptions,
     WorkspaceOptions,
     bounded,
 )
@@ -63,70 +63,43 @@ add_command(
 )
 
 
-@app.command
-def inspect(
-    tasks: Annotated[list[str], Parameter(name="task")],
-    /,
-    *,
-    models: ModelsOption = None,
-    task_arg: Annotated[tuple[str, ...], Parameter(alias="-T")] = (),
-    epochs: Annotated[int | None, POSITIVE] = None,
-    grader: str | None = None,
-    max_tokens: Annotated[int | None, POSITIVE] = None,
-    log_dir: Path | None = None,
-    limit: Annotated[int | None, POSITIVE] = None,
-    seed: Annotated[int, NON_NEGATIVE] = 0,
-    options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
-    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
-) -> None:
-    """Run Inspect tasks and report scores with intervals and paired tests.
+@dataclass(frozen=True)
+class TaskArguments:
+    """Options for the arguments of tasks."""
 
-    Every answer is stored. After an interruption, the same command requests only missing answers.
+    task_arg: Annotated[tuple[str, ...], Parameter(alias="-T")] = ()
+    """Argument for the tasks as NAME=VALUE; repeat."""
 
-    Args:
-        tasks: Task as FILE.py@NAME, FILE.py (all of its tasks) or PACKAGE/NAME. The code of tasks is executed.
-        task_arg: Argument for the tasks as NAME=VALUE; repeat.
-        epochs: Number of times each sample is run; by default the number that the task sets.
-        grader: Model that grades answers if a task needs grading; by default the evaluated model itself.
-        max_tokens: Maximum number of tokens of an answer if a task sets none.
-        log_dir: Folder for Inspect's own logs, for inspect view --log-dir.
-        limit: Maximum number of samples of each task, drawn at random.
-        seed: Seed of the resampling.
-    """
-    with setup.session(options) as session:
-        result = benchmarks.evaluate_inspect(
-            tasks,
-            **({} if models is None else {"models": models}),
-            task_args=_parse_task_arguments(task_arg),
-            epochs=epochs,
-            grader=grader,
-            max_tokens=max_tokens,
-            log_dir=log_dir or "",
-            limit=limit,
-            seed=seed,
-            workspace=session,
-        )
-        setup.emit(result, session)
+    def build(self) -> dict[str, Any]:
+        """Return the arguments by name; values that are valid JSON are parsed, others remain strings.
+
+        Raises:
+            InputError: An option is not of the form NAME=VALUE.
+        """
+        arguments: dict[str, Any] = {}
+        for option in self.task_arg:
+            name, equals, value = option.partition("=")
+            if not equals or not name.strip():
+                raise InputError(f"{option!r} is no argument of a task: write NAME=VALUE, for example split=test.")
+            try:
+                arguments[name.strip()] = json.loads(value)
+            except ValueError:
+                arguments[name.strip()] = value
+        return arguments
 
 
-def _parse_task_arguments(options: tuple[str, ...]) -> dict[str, Any]:
-    """Parse NAME=VALUE options into a dictionary; values that are valid JSON are parsed, others remain strings.
-
-    Raises:
-        InputError: An option is not of the form NAME=VALUE.
-    """
-    arguments: dict[str, Any] = {}
-    for option in options:
-        name, equals, value = option.partition("=")
-        if not equals or not name.strip():
-            raise InputError(f"{option!r} is no argument of a task: write NAME=VALUE, for example split=test.")
-        try:
-            arguments[name.strip()] = json.loads(value)
-        except ValueError:
-            arguments[name.strip()] = value
-    return arguments
-
-
+add_command(
+    app,
+    "inspect",
+    benchmarks.evaluate_inspect,
+    model_options=LoadingOptions,
+    tasks=Annotated[list[str], Parameter(name="task")],
+    models=ModelsOption,
+    task_args=TaskArguments,
+    epochs=POSITIVE,
+    max_tokens=POSITIVE,
+    log_dir=Annotated[Path | None, Parameter()],
+)
 add_command(
     app,
     "contamination",
@@ -232,114 +205,54 @@ add_command(
 )
 
 
-@app.command
-def plan(
-    *,
-    points: Annotated[tuple[float, ...], Parameter(name=("--points", "-d"))] = experiments.DEFAULT_POINTS,
-    metric: str = "accuracy",
-    run: str | None = None,
-    accuracy: float | None = None,
-    discordance: float | None = None,
-    deviation: float | None = None,
-    correlation: float | None = None,
-    power: float = 0.8,
-    alpha: float = 0.05,
-    tests: Annotated[int, POSITIVE] = 1,
-    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
-) -> None:
-    """Compute how many questions are needed to detect a difference between two systems.
-
-    Args:
-        points: Difference to detect, in percentage points; repeat.
-        metric: Metric, for example accuracy or factual_accuracy.
-        run: Run of an experiment from which the assumptions are estimated.
-        accuracy: Accuracy of the first system; by default 0.8.
-        discordance: Proportion of questions that exactly one of the systems answers correctly; by default that of
-            independent systems.
-        deviation: Standard deviation of scores over questions, for metrics other than accuracy; by default 0.25.
-        correlation: Correlation between the two systems' scores over questions; by default 0.5.
-        power: Probability of detecting the difference.
-        alpha: Two-sided significance level.
-        tests: Number of tests to correct for; the significance level is divided by it.
-    """
-    assumptions = {
-        "accuracy": accuracy,
-        "discordance": discordance,
-        "deviation": deviation,
-        "correlation": correlation,
-    }
-    with setup.session() as session:
-        result = experiments.plan_questions(
-            [point / 100 for point in points],
-            {name: value for name, value in assumptions.items() if value is not None},
-            metric=metric,
-            run=run,
-            power=power,
-            alpha=alpha / tests,
-            workspace=session,
-        )
-        setup.emit(result, session)
+add_command(
+    app,
+    "plan",
+    experiments.plan_questions,
+    points=Parameter(name=("--points", "-d")),
+    tests=POSITIVE,
+)
 
 
-@app.command
-def judge_check(
-    file: Path | None = None,
-    /,
-    *,
-    dataset: str | None = None,
-    label: tuple[str, ...] = (),
-    lowest: float = 1,
-    highest: float = 5,
-    question: str = "question",
-    answer: str = "answer",
-    group: str | None = None,
-    model: ModelOption = "local:smollm2",
-    limit: Annotated[int | None, POSITIVE] = None,
-    pairs: Annotated[int, NON_NEGATIVE] = 100,
-    seed: Annotated[int, NON_NEGATIVE] = 0,
-    options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
-    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
-) -> None:
-    """Check how reliable a judge of long answers is.
+@dataclass(frozen=True)
+class RatingColumns:
+    """Option for the columns of people's ratings."""
 
-    It is tested for agreement with people and with itself, and for bias due to order, length and tone.
+    label: tuple[str, ...] = ()
+    """Column of ratings and the dimension that it rates, as COLUMN:DIMENSION (style, clarity, language, tone, accuracy,
+    specificity, completeness, uncertainty); repeat for further dimensions or raters. By default, the columns named like
+    the dimensions."""
 
-    Args:
-        file: Table of answers with people's ratings (CSV, JSONL, Parquet; also .gz).
-        dataset: Dataset of answers that were rated in the browser, instead of a file.
-        label: Column of ratings and the dimension that it rates, as COLUMN:DIMENSION (style, clarity, language, tone,
-            accuracy, specificity, completeness, uncertainty); repeat for further dimensions or raters. By default, the
-            columns named like the dimensions.
-        lowest: Lowest possible rating.
-        highest: Highest possible rating.
-        question: Column of the question, or of the source text, of each answer.
-        answer: Column of the answers.
-        group: Column that groups the answers that can be compared; by default the question.
-        limit: Maximum number of groups, drawn at random.
-        pairs: Maximum number of pairs that are compared in both orders.
-        seed: Seed of random draws and resampling.
-    """
-    rated_answers = file if dataset is None else dataset
-    if rated_answers is None or (file is not None and dataset is not None):
-        raise InputError("Name either a file of ratings or, with --dataset, answers that were rated in the browser.")
-    labels = {column: dimension or column for column, _, dimension in (option.partition(":") for option in label)}
-    with setup.session(options) as session:
-        result = experiments.check_judge(
-            rated_answers,
-            model=model,
-            labels=labels,
-            question=question,
-            answer=answer,
-            group=group,
-            scale=(lowest, highest),
-            limit=limit,
-            pairs=pairs,
-            seed=seed,
-            workspace=session,
-        )
-        setup.emit(result, session)
+    def build(self) -> dict[str, str]:
+        """Return the dimensions by name of the column."""
+        return {column: dimension or column for column, _, dimension in (name.partition(":") for name in self.label)}
 
 
+@dataclass(frozen=True)
+class RatingScale:
+    """Options for the scale of people's ratings."""
+
+    lowest: float = 1
+    """Lowest possible rating."""
+    highest: float = 5
+    """Highest possible rating."""
+
+    def build(self) -> tuple[float, float]:
+        """Return the lowest and the highest possible rating."""
+        return self.lowest, self.highest
+
+
+add_command(
+    app,
+    "judge-check",
+    experiments.check_judge,
+    model_options=LoadingOptions,
+    file=Annotated[Path | None, Parameter()],
+    model=ModelOption,
+    labels=RatingColumns,
+    scale=RatingScale,
+    pairs=NON_NEGATIVE,
+)
 add_command(
     metrics,
     "score",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -76,8 +76,6 @@ add_command(
     setup=WorkspaceOptions,
     writes={"output": (Parameter(alias="-o", help="Write the drafts with their marks."), _write_drafts)},
     drafts=Annotated[str, Parameter()],
-    orders=bounded(1, name="--permutations"),
-    min_agreement=bounded(0.01, 1, name="--min-agreement"),
 )
 add_command(app, "checks", api.list_screening_checks)
 add_command(app, "list", api.list_datasets)
@@ -132,26 +130,13 @@ class QueueOptions:
     lease_minutes: float | None = None
     """Minutes for which an item is reserved for the annotator to whom it is shown."""
 
-
-@annotate.command(name="open")
-def open_dataset(
-    dataset: str,
-    /,
-    *,
-    queue: Annotated[QueueOptions, Parameter(name="*")] = QueueOptions(),
-    setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
-) -> None:
-    """Open a dataset for annotation, or change how it is annotated.
-
-    Args:
-        dataset: Name of the dataset.
-    """
-    lease_seconds = None if queue.lease_minutes is None else 60 * queue.lease_minutes
-    with setup.session() as session:
-        changes = {**given_values(queue, AnnotationSettings), "lease_seconds": lease_seconds}
-        setup.emit(annotation.open_annotation(dataset, workspace=session, **changes))
+    def build(self) -> dict[str, Any]:
+        """Return the settings that the user gave."""
+        lease_seconds = None if self.lease_minutes is None else 60 * self.lease_minutes
+        return {**given_values(self, AnnotationSettings), "lease_seconds": lease_seconds}
 
 
+add_command(annotate, "open", annotation.open_annotation, setup=WorkspaceOptions, changes=QueueOptions)
 _ANNOTATOR_OPTION = Annotated[list[str], Parameter(name="--annotator")]
 add_command(
     annotate,

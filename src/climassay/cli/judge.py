@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter, Token
 
 from climassay.api import judges as api
 from climassay.api.claims import PRIMER_CLAIMS
+from climassay.cli.commands import add_command
 from climassay.cli.options import (
     POSITIVE,
     ModelResultSetup,
@@ -135,10 +136,14 @@ class QualityOptions:
     wording: tuple[int, ...] = ()
     """Prompt wording to use, 1 to 3; repeat for several."""
 
-    @property
-    def is_set(self) -> bool:
-        """Whether any option names a quality."""
-        return self.kind is not None or bool(self.aspect) or self.quality is not None
+    def build(self) -> "Quality | None":
+        """Return the only named quality; None if no option names a quality.
+
+        Raises:
+            InputError: Several qualities are named, or the quality does not exist.
+        """
+        is_set = self.kind is not None or bool(self.aspect) or self.quality is not None
+        return self.single_quality() if is_set else None
 
     def qualities(self) -> "list[Quality]":
         """Return each of the named qualities in each of the named wordings.
@@ -217,37 +222,11 @@ class BenchmarkOptions(ProbeOptions):
     """Options for the cross-validation of judges and for their probes."""
 
 
-@dataclass(frozen=True)
-class JudgeOptions:
-    """Options that choose the judge: a probe, or a method that needs no labels."""
-
-    probe: Path | None = None
-    """File of a probe that climassay judge train wrote."""
-    method: str | None = None
-    """Method to use instead of a probe: zero-shot, pairs, direct or direct-expected."""
-
-    def arguments(self, quality: QualityOptions) -> dict[str, Any]:
-        """Return the keyword arguments ``quality``, ``probe`` and ``method`` for the API's judging functions.
-
-        The quality is the one that the options name, or else the one for which the probe was trained.
-
-        Raises:
-            InputError: The probe cannot be read, both a probe and a method are named, or no quality is named.
-        """
-        if self.probe is not None and self.method is not None:
-            raise InputError("Give either --probe or --method.")
-        named_quality = quality.single_quality() if self.probe is None or quality.is_set else None
-        # The probe is read here, so that a faulty one is reported before a long table is read.
-        judge_quality = api.JudgeSpec(named_quality, self.probe).resolved_quality
-        return {"quality": judge_quality, "probe": self.probe, "method": self.method}
-
-
-def _parse_judge(name: str, quality: QualityOptions) -> dict[str, Any]:
-    """Return the keyword arguments (see :meth:`JudgeOptions.arguments`) for a method's name or a probe's file."""
-    from climassay.judging.judges import JUDGES
-
-    judge = JudgeOptions(None, name) if name in JUDGES else JudgeOptions(Path(name))
-    return judge.arguments(quality)
+ProbeOption = Annotated[Path | None, Parameter(help="File of a probe that climassay judge train wrote.")]
+MethodOption = Annotated[
+    str | None,
+    Parameter(help="Method to use instead of a probe: zero-shot, pairs, direct or direct-expected."),
+]
 
 
 @app.command
@@ -373,12 +352,18 @@ def evaluate(
     Args:
         include_trained: Also score items on which the probe was trained.
     """
-    arguments = _parse_judge(judge, quality)
-    item_table = table.read_labelled(labels, quality, arguments["quality"].name)
+    from climassay.judging.judges import JUDGES
+
+    probe, method = (None, judge) if judge in JUDGES else (Path(judge), None)
+    # The probe is read here, so that a faulty one is reported before a long table is read.
+    named_quality = api.JudgeSpec(quality.build(), probe, method).resolved_quality
+    item_table = table.read_labelled(labels, quality, named_quality.name)
     with setup.session() as session:
         result = api.evaluate_judge(
             item_table,
-            **arguments,
+            named_quality,
+            probe=probe,
+            method=method,
             model=setup.model,
             include_trained=include_trained,
             pairs_per_item=pairs_per_item,
@@ -389,53 +374,17 @@ def evaluate(
         setup.emit(result, session)
 
 
-@app.command
-def apply(
-    judge: JudgeArgument,
-    items: ItemsArgument,
-    /,
-    *,
-    table: Annotated[TableOptions, Parameter(name="*")] = TableOptions(),
-    quality: Annotated[QualityOptions, Parameter(name="*")] = QualityOptions(),
-    sort: SortOption = "fitted",
-    seed: SeedOption = 0,
-    setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
-) -> None:
-    """Rank the items of each group, best first, with a judge that is named by its file or method."""
-    item_table = table.read(items, label=table.label, label_optional=True)
-    _rank_items(item_table, _parse_judge(judge, quality), sort, seed, setup, command="judge apply")
-
-
-@app.command
-def compare(
-    first: Annotated[str, Parameter(name="TEXT_A")],
-    second: Annotated[str, Parameter(name="TEXT_B")],
-    /,
-    *,
-    quality: Annotated[QualityOptions, Parameter(name="*")] = QualityOptions(),
-    judge: Annotated[JudgeOptions, Parameter(name="*")] = JudgeOptions(),
-    context: str = "",
-    setup: Annotated[ModelSetup, Parameter(name="*")] = ModelSetup(),
-) -> None:
-    """Estimate the probability that the first of two texts has more of a quality, averaged over both orders.
-
-    Args:
-        first: First text, in quotes.
-        second: Second text, in quotes.
-        context: Source from which both texts were written.
-    """
-    arguments = judge.arguments(quality)
-    with setup.session() as session:
-        result = api.compare_texts(
-            first,
-            second,
-            **arguments,
-            model=setup.model,
-            context=context,
-            token_budget=setup.token_budget,
-            workspace=session,
-        )
-        setup.emit(result, session)
+add_command(
+    app,
+    "compare",
+    api.compare_texts,
+    setup=ModelSetup,
+    first=Parameter(name="TEXT_A"),
+    second=Parameter(name="TEXT_B"),
+    quality=QualityOptions,
+    probe=ProbeOption,
+    method=MethodOption,
+)
 
 
 @app.command
@@ -445,32 +394,23 @@ def rank(
     *,
     table: Annotated[TableOptions, Parameter(name="*")] = TableOptions(),
     quality: Annotated[QualityOptions, Parameter(name="*")] = QualityOptions(),
-    judge: Annotated[JudgeOptions, Parameter(name="*")] = JudgeOptions(),
+    probe: ProbeOption = None,
+    method: MethodOption = None,
     sort: SortOption = "fitted",
     seed: SeedOption = 0,
     setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
 ) -> None:
     """Rank the items of each group, best first, with only the comparisons that the sorting method needs."""
     item_table = table.read(file, label=table.label, label_optional=True)
-    _rank_items(item_table, judge.arguments(quality), sort, seed, setup)
-
-
-def _rank_items(
-    item_table: "ItemTable",
-    arguments: dict[str, Any],
-    sort: SortMethod,
-    seed: int,
-    setup: ModelResultSetup,
-    command: str = "judge rank",
-) -> None:
     with setup.session() as session:
         result = api.rank(
             item_table,
-            **arguments,
+            quality.build(),
+            probe=probe,
+            method=method,
             model=setup.model,
             sort=sort,
             token_budget=setup.token_budget,
-            command=command,
             seed=seed,
             workspace=session,
         )
@@ -485,7 +425,8 @@ def insert(
     anchors: Path,
     table: Annotated[TableOptions, Parameter(name="*")] = TableOptions(),
     quality: Annotated[QualityOptions, Parameter(name="*")] = QualityOptions(),
-    judge: Annotated[JudgeOptions, Parameter(name="*")] = JudgeOptions(),
+    probe: ProbeOption = None,
+    method: MethodOption = None,
     truth: str | None = None,
     samples: Annotated[int, POSITIVE] = 10,
     mode: InsertMode = "band",
@@ -512,12 +453,13 @@ def insert(
         table = replace(table, levels=",".join(f"{label:g}" for label in sorted(labels)))
     anchor_table = table.read(anchors, label=table.label)
     new_items = table.read(file, label=truth, label_optional=True)
-    arguments = judge.arguments(quality)
     with setup.session() as session:
         result = api.insert(
             new_items,
             anchor_table,
-            **arguments,
+            quality=quality.build(),
+            probe=probe,
+            method=method,
             model=setup.model,
             samples=samples,
             mode=mode,

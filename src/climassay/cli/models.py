@@ -1,20 +1,15 @@
 """``climassay models``, ``prompts`` and ``records``: models, their prompt templates, and recorded calls."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from climassay.api import models as api
 from climassay.api import records as records_api
 from climassay.cli.commands import add_command
-from climassay.cli.options import CheckOptions, ModelGroup, RayOptions, ResultOptions, WorkspaceOptions, open_session
+from climassay.cli.options import CheckOptions, ResultOptions, WorkspaceOptions
 from climassay.cli.output import progress_bars, stdout_console
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from climassay.session import Session
 
 app = App(name="models")
 prompts = App(name="prompts")
@@ -57,15 +52,10 @@ class RecordsOptions(WorkspaceOptions):
     records: Annotated[str | None, Parameter(env_var="CLIMASSAY_RECORDS")] = None
     """URL of the records database; by default the workspace's own."""
 
-    def session(
-        self,
-        options: ModelGroup | None = None,
-        *,
-        ray: RayOptions | None = None,
-        records_url: str | None = None,
-    ) -> "AbstractContextManager[Session]":
-        """Return a context manager that opens a session with the records at ``records_url``, or at ``--records``."""
-        return open_session(self.workspace, options, ray=ray, records_url=records_url or self.records)
+    @property
+    def records_url(self) -> str | None:
+        """URL of the records database; None for the workspace's own."""
+        return self.records
 
 
 @dataclass(frozen=True)

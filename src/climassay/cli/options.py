@@ -159,7 +159,6 @@ _BASE_URL = Parameter(
     metavar="URL",
     help="URL of an OpenAI-compatible server for openai: models (or $OPENAI_BASE_URL); it receives the API key.",
 )
-_REACH_FIELDS = ("concurrency", "deadline", "timeout", "max_output_tokens", "reasoning_effort", "dtype")
 
 
 @Parameter(group=Group("Models and servers", sort_key=1))
@@ -174,12 +173,6 @@ class ModelGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-@options_for(ModelOptions, *_REACH_FIELDS, base_url=_BASE_URL)
-class ReachOptions(ModelGroup):
-    """Options for loading a model or reaching its server."""
-
-
-@dataclass(frozen=True, kw_only=True)
 @options_for(ModelOptions, "prompts")
 class PromptOptions(ModelGroup):
     """Option for the prompt templates of a model."""
@@ -187,41 +180,40 @@ class PromptOptions(ModelGroup):
 
 @dataclass(frozen=True, kw_only=True)
 @options_for(ModelOptions, "dtype", "deadline", "timeout", "reasoning_effort", base_url=_BASE_URL)
-class CheckOptions(ModelGroup):
-    """Options for loading or reaching a model that is checked."""
+class AccessOptions(ModelGroup):
+    """Options for loading a model or reaching its server."""
 
 
 @dataclass(frozen=True, kw_only=True)
-@options_for(ModelOptions, *_REACH_FIELDS, "prompts", base_url=_BASE_URL)
-class PromptedOptions(ModelGroup):
+@options_for(ModelOptions, "device", "adapter")
+class CheckOptions(AccessOptions):
+    """Options for a model that is checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@options_for(ModelOptions, "concurrency", "max_output_tokens")
+class ReachOptions(AccessOptions):
+    """Options for loading a model or reaching its server, and for its answers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptedOptions(ReachOptions, PromptOptions):
     """Options for loading a model or reaching its server, and for the model's prompt templates."""
 
 
 @dataclass(frozen=True, kw_only=True)
-@options_for(
-    ModelOptions,
-    *_REACH_FIELDS,
-    "prompts",
-    "price_in",
-    "price_out",
-    base_url=_BASE_URL,
-    no_cache=Parameter(negative=()),
-)
-class LoadingOptions(ModelGroup):
+@options_for(ModelOptions, "price_in", "price_out", no_cache=Parameter(negative=()))
+class LoadingOptions(PromptedOptions):
     """All options of a model, including its prices and the cache of its answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 @options_for(
     ModelOptions,
-    "prompts",
-    "deadline",
-    "timeout",
-    "max_output_tokens",
-    "reasoning_effort",
+    *("deadline", "timeout", "max_output_tokens", "reasoning_effort"),
     no_cache=Parameter(negative=()),
 )
-class RequestOptions(ModelGroup):
+class RequestOptions(PromptOptions):
     """Options for requests to models that are listed in a file."""
 
 
@@ -271,11 +263,16 @@ class WorkspaceOptions:
         """Files in which the result is saved."""
         return ()
 
+    @property
+    def records_url(self) -> str | None:
+        """URL of the records database; None for the workspace's own."""
+        return None
+
     def session(
-        self, options: ModelGroup | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
+        self, options: ModelGroup | None = None, *, ray: RayOptions | None = None
     ) -> "AbstractContextManager[Session]":
         """Return a context manager that opens the command's session; see :func:`open_session`."""
-        return open_session(self.workspace, options, ray=ray, records_url=records_url)
+        return open_session(self.workspace, options, ray=ray, records_url=self.records_url)
 
     def emit(self, result: "Result", session: Session | None = None, *, written_files: Sequence[Path] = ()) -> None:
         """Save and print the result of the command; see :func:`climassay.cli.output.emit`."""
@@ -350,10 +347,10 @@ class ModelSetup(LoadingOptions, RayOptions, WorkspaceOptions):
     """Maximum number of tokens in one forward pass, which limits memory use."""
 
     def session(
-        self, options: ModelGroup | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
+        self, options: ModelGroup | None = None, *, ray: RayOptions | None = None
     ) -> "AbstractContextManager[Session]":
         """Return a context manager that opens the command's session with the options for the model and Ray."""
-        return super().session(options or self, ray=ray or self, records_url=records_url)
+        return super().session(options or self, ray=ray or self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,7 +43,7 @@ class TuningOptions:
     replace: bool = False
     """Replace an existing adapter with this name."""
 
-    def arguments(self) -> dict[str, Any]:
+    def build(self) -> dict[str, Any]:
         """Return the options as keyword arguments for :func:`climassay.pretrain` and :func:`climassay.finetune`.
 
         Raises:
@@ -92,78 +92,29 @@ def _parse_grid_axis(axis: str) -> tuple[str, tuple[Any, ...]]:
         raise InputError(f"The grid {axis!r} has a value that is not {_TYPE_NAMES[value_type]}.") from error
 
 
-@app.command
-def pretrain(
-    collections: Annotated[list[str], Parameter(name="collection")],
-    /,
-    *,
-    validation: tuple[str, ...] = (),
-    validation_documents: tuple[str, ...] = (),
-    source: tuple[str, ...] = (),
-    questions: tuple[str, ...] = (),
-    validate_on: Literal["held-out", "source"] = "held-out",
-    tuning: Annotated[TuningOptions, Parameter(name="*")],
-    setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
-) -> None:
-    """Continue pre-training on the documents of collections, except those from which questions were made.
-
-    Args:
-        collections: Collections to train on.
-        validation: Collection to validate on; repeat.
-        validation_documents: Document to validate on (id, title or file) of the collections; repeat.
-        source: Collection of the books from which the benchmark's questions were made; repeat.
-        questions: Question file, or primer; documents that it names are left out of training; repeat.
-        validate_on: Documents to validate on: held-out, or source as in the ClimaQA paper (data leakage).
-    """
-    with setup.session() as session:
-        result = api.pretrain(
-            collections=collections,
-            validation=validation,
-            validation_documents=validation_documents,
-            source=source,
-            questions=questions,
-            validate_on=validate_on,
-            workspace=session,
-            **tuning.arguments(),
-        )
-        setup.emit(result, session)
-
-
-@app.command
-def finetune(
-    questions: Annotated[str, Parameter(name="file")],
-    /,
-    *,
-    validation: str | None = None,
-    validation_share: float = 0.1,
-    limit: Annotated[int | None, bounded(2)] = None,
-    with_context: bool = False,
-    tuning: Annotated[TuningOptions, Parameter(name="*")],
-    options: Annotated[PromptOptions, Parameter(name="*")] = PromptOptions(),
-    setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
-) -> None:
-    """Fine-tune on questions and their answers, with the prompts of the evaluation.
-
-    Args:
-        questions: Questions of any kind (see climassay evaluate), or primer.
-        validation: File of questions to validate on, or primer.
-        validation_share: Fraction of the questions to validate on, if --validation is not given.
-        limit: Number of questions to use, drawn at random.
-        with_context: Include the source passage of each question in its prompt.
-    """
-    with setup.session(options) as session:
-        result = api.finetune(
-            questions=questions,
-            validation=validation,
-            validation_share=validation_share,
-            limit=limit,
-            with_context=with_context,
-            workspace=session,
-            **tuning.arguments(),
-        )
-        setup.emit(result, session)
-
-
+add_command(
+    app,
+    "pretrain",
+    api.pretrain,
+    setup=WorkspaceOptions,
+    name=None,
+    collections=Annotated[list[str], Parameter(name="collection")],
+    validate_on=Annotated[Literal["held-out", "source"], Parameter()],
+    seed=None,
+    training=TuningOptions,
+)
+add_command(
+    app,
+    "finetune",
+    api.finetune,
+    model_options=PromptOptions,
+    setup=WorkspaceOptions,
+    name=None,
+    questions=Parameter(name="file"),
+    limit=bounded(2),
+    seed=None,
+    training=TuningOptions,
+)
 add_command(app, "list", api.list_adapters)
 add_command(app, "show", api.show_adapter)
 add_command(app, "presets", api.list_presets)

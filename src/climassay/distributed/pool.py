@@ -236,7 +236,7 @@ class WorkerPool:
         from climassay.models.bundled import BUNDLED
 
         is_local = name.startswith("local:") or name in BUNDLED
-        if not is_local or options.base_url or options.reasoning_effort:
+        if not is_local or options != options.fitting(name):
             return load_model(name, options, folder=folder)
         full_name = name if name.startswith("local:") else f"local:{name}"
         spec = ModelArguments(

@@ -77,7 +77,6 @@ from .settings import (
     example_values as example_values,
     make_setting as make_setting,
     open_pool as open_pool,
-    parse_setting as parse_setting,
     parse_spec as parse_spec,
 )
 from .long_answers import Better as Better, Comparer as Comparer

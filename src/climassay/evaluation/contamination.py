@@ -12,15 +12,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from climassay.corpus import Collection, read_all
 from climassay.errors import InputError
 from climassay.evaluation.settings import Prepared
-from climassay.questions import KINDS, LETTERS, LEVELS, Question
+from climassay.questions import GAP, KINDS, LETTERS, LEVELS, Question, read_questions
 from climassay.reporting import Table, counted, percent, percent_interval
 from climassay.statistics import proportion
+from climassay.workspace import Workspace
 
 MIN_SHARED_WORDS = 8
 """Default minimum number of consecutive words that a contaminated question shares with a text."""
@@ -38,6 +41,53 @@ class LabelledText(NamedTuple):
 
     label: str
     text: str
+
+
+def read_texts(name: str, workspace: Workspace) -> Iterator[str | LabelledText]:
+    """Return an iterator over the texts of a question file, another file, a folder or a collection.
+
+    Raises:
+        InputError: The file or collection does not exist, or nothing in it can be read.
+    """
+    path = Path(name)
+    if not path.exists():
+        try:
+            collection = Collection.open(workspace, name)
+        except InputError as error:
+            raise InputError(f"{name} is neither a file or folder nor a collection: {error}") from None
+        return (text for batch in collection.texts() for text in batch)
+    questions = None if path.is_dir() else _read_question_texts(path)
+    return _read_file_texts(path) if questions is None else iter(questions)
+
+
+def _read_question_texts(path: Path) -> list[str | LabelledText] | None:
+    """Return all texts of a question file, or None if the file is not a question file."""
+    try:
+        question_list = read_questions(path).questions
+    except InputError:
+        return None
+    return [
+        LabelledText(f"{path.name}, {item.id}", text)
+        for item in question_list
+        for text in (
+            item.question.replace(GAP, item.answer),
+            *(item.options or (item.answer,)),
+            *((item.context,) if item.context else ()),
+        )
+    ]
+
+
+def _read_file_texts(path: Path) -> Iterator[str | LabelledText]:
+    n_texts = 0
+    reasons = []
+    for result in read_all([path]):
+        reasons += [skipped_file.reason for skipped_file in result.skipped]
+        for document in result.documents:
+            for block in document.blocks:
+                n_texts += 1
+                yield LabelledText(document.title, block.text)
+    if not n_texts:
+        raise InputError(f"There is no text in {path}{': ' + reasons[0] if reasons else '.'}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ from climassay.metrics.factual_accuracy import JudgeFailure
 from climassay.metrics.long_answers import CREDITS, DIMENSIONS, HIGHEST, LOWEST, LongAnswerAssessment, Marker
 from climassay.metrics.registry import LongAnswer
 from climassay.models.contract import Generator
-from climassay.prompts import profile_of
 from climassay.questions import TYPES, Question
 from climassay.questions.types.longform import CriterionVerdict
 from climassay.reporting import Table
@@ -374,12 +373,8 @@ def check_judge(
         return {name: [by_dimension.get(name) for by_dimension in ratings] for name in names}
 
     ratings_once = rate("rating", answers)
-    # Ratings read from probabilities, one dimension per request, are the same every time and in every order.
-    is_generated = not profile_of(judge).scored
-    ratings_again = rate("rating again", answers, seed=_SECOND_SEED, temperature=1.0) if is_generated else {}
-    ratings_reversed = (
-        rate("rating in reversed order", answers, reverse=True) if is_generated and len(names) > 1 else {}
-    )
+    ratings_again = rate("rating again", answers, seed=_SECOND_SEED, temperature=1.0)
+    ratings_reversed = rate("rating in reversed order", answers, reverse=True) if len(names) > 1 else {}
     ratings_by_perturbation = {
         label: rate(f"rating answers made {label}", [text._replace(answer=change(text.answer)) for text in answers])
         for label, change in PERTURBATIONS.items()
@@ -402,9 +397,8 @@ def check_judge(
         tests.append(JudgeTest("rank correlation with people", name, correlation, 0.0))
         baseline = _correlate_ranks(human_ratings, lengths, groups, seed)
         tests.append(JudgeTest("rank correlation of length", name, baseline, None))
-        if ratings_again:
-            agreement = alpha_estimate([ratings_once[name], ratings_again[name]], groups, seed)
-            tests.append(JudgeTest("agreement with itself", name, agreement, MIN_REPETITION))
+        agreement = alpha_estimate([ratings_once[name], ratings_again[name]], groups, seed)
+        tests.append(JudgeTest("agreement with itself", name, agreement, MIN_REPETITION))
         if ratings_reversed:
             agreement = alpha_estimate([ratings_once[name], ratings_reversed[name]], groups, seed)
             tests.append(JudgeTest("dimensions in reversed order", name, agreement, MIN_REPETITION))
@@ -442,7 +436,7 @@ def check_judge(
             "group": item.group,
             "dimension": name,
             "people": _mean_or_none(item.ratings.get(name, ())),
-            **{column: ratings[name][index] for column, ratings in columns.items() if ratings},
+            **{column: ratings[name][index] for column, ratings in columns.items()},
         }
         for index, item in enumerate(items)
         for name in names

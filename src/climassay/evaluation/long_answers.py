@@ -22,8 +22,8 @@ from climassay.evaluation.results import Cell, Outcome, Preference
 from climassay.grounding.text_check import CheckedSentence
 from climassay.learning.linear import davidson_loss, minimise
 from climassay.metrics.factual_accuracy import JudgeFailure, JudgeRequest, ask_json
-from climassay.models.contract import Generator, OptionRequest, OptionScorer, object_schema
-from climassay.prompts import load_prompt, profile_of
+from climassay.models.contract import Generator, object_schema
+from climassay.prompts import load_prompt
 from climassay.questions import Question
 from climassay.reporting import Table
 from climassay.reporting.html import ColouredText, Finding, Tone
@@ -38,8 +38,6 @@ RESAMPLES = 300
 _INVERSE_PENALTY = 100.0
 """Inverse of the L2 penalty; the penalty is weak, and only keeps the strength of an undefeated contestant finite."""
 _MAX_TOKENS = 300
-_MAX_WORDS = 350
-"""Maximum length, in words, of each answer in the prompt of a very small judge."""
 _SCHEMA = object_schema(
     {"reason": {"type": "string", "maxLength": 800}, "better": {"type": "string", "enum": list(get_args(Better))}}
 )
@@ -52,22 +50,9 @@ def prefer(
 
     Args:
         items: Question, audience, first answer and second answer of each pair.
-        judge: Strong model, or a very small model that gives probabilities of options. A small model gives no reasons
-            and no ties.
+        judge: Model that judges.
         seed: Seed of every request.
     """
-    if profile_of(judge).scored and isinstance(judge, OptionScorer):
-        brief = load_prompt("side_by_side_brief")
-        requests = []
-        for question, _, *answers in items:
-            first_answer, second_answer = (" ".join(answer.split()[:_MAX_WORDS]) for answer in answers)
-            rendered_prompt = brief.render(question=question, first=first_answer, second=second_answer)
-            requests.append(OptionRequest(rendered_prompt.messages, (" A", " B"), rendered_prompt.assistant_prefix))
-        labels: tuple[Better, Better] = ("first", "second")
-        return [
-            JudgeFailure(scores.error or "") if scores.best is None else (labels[scores.best], "")
-            for scores in judge.option_logprobs(requests)
-        ]
     template = load_prompt("side_by_side")
     judge_requests: list[JudgeRequest[tuple[Better, str]]] = [
         JudgeRequest(

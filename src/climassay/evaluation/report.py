@@ -33,7 +33,7 @@ from climassay.evaluation.tables import (
 )
 from climassay.metrics.long_answers import CriterionJudgement, DimensionRating, LongAnswerAssessment
 from climassay.metrics.registry import METRICS, Metric
-from climassay.questions import KINDS, LEVELS, TYPES, Kind, Question, option_letter
+from climassay.questions import LEVELS, TYPES, Kind, Question, kinds_where, option_letter
 from climassay.reporting import (
     AnsweredQuestion,
     AnswerRow,
@@ -55,8 +55,6 @@ from climassay.reporting.html import Block, Finding, Tone
 
 _N_COLOURS = 5
 """Number of distinguishable colours, and thus the maximum number of models in a figure."""
-_N_PAPER_KINDS = 3
-"""Number of kinds of questions in the ClimaQA paper; they are the first in :data:`~climassay.questions.KINDS`."""
 
 
 def level_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
@@ -122,7 +120,7 @@ def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
 def source_figure(questions: Sequence[Question], title: str) -> StackedBars | None:
     """Return a plot of the number of questions per book and task; None if no question names its book (Figure 6)."""
     kinds_present = {question.kind for question in questions}
-    tasks = tuple(kind for index, kind in enumerate(KINDS) if index < _N_PAPER_KINDS or kind in kinds_present)
+    tasks = kinds_where(lambda question_type: question_type.in_climaqa or question_type.name in kinds_present)
     counts: Counter[tuple[str | None, Kind]] = Counter((question.document, question.kind) for question in questions)
     books = list(dict.fromkeys(question.document for question in questions))
     if books in ([], [None]):

@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from climassay.errors import InputError
 from climassay.evaluation.experiment_file import ExperimentPlan, MetricSpec, ModelSpec
 from climassay.evaluation.long_answers import Comparer, numbered_passages
 from climassay.evaluation.results import Cell, CellRecord, ConstantScore, Outcome, TaskGroup
@@ -14,9 +13,8 @@ from climassay.evaluation.settings import Prepared, Retriever, SettingSpec, Sour
 from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.registry import METRICS, Scorer
-from climassay.models.contract import Generator, OptionScorer
+from climassay.models.contract import Generator
 from climassay.models.provider import load_model
-from climassay.prompts import profile_of
 from climassay.questions import Question
 from climassay.records import RequestCounts
 from climassay.settings import resolve_file
@@ -134,9 +132,7 @@ def open_resources(
         from climassay.grounding.text_check import check_sentences
 
         collections = cast("CollectionGroup", sources.retriever(plan.metrics.collections))
-        judge = None
-        if scorer.judge is not None and not profile_of(scorer.judge).scored:
-            judge = SupportJudge(scorer.judge)
+        judge = None if scorer.judge is None else SupportJudge(scorer.judge)
 
         def check(text: str, prepared: Prepared) -> tuple[CheckedSentence, ...]:
             passages = numbered_passages(prepared.passage_ids, prepared.passages)
@@ -174,21 +170,16 @@ def make_scorer(
         InputError: The model of the entailment scorer gives no probabilities of options.
     """
     from climassay.metrics import sentence_encoder
-    from climassay.metrics.entailment import load_entailment, model_name
+    from climassay.metrics.entailment import load_entailment
     from climassay.metrics.facts import FactMetric
 
     encoder = sentence_encoder(spec.encoder)
     entailment = None
     is_needed = not spec.names or any(METRICS.find(name).needs in ("entailment", "facts") for name in spec.names)
     if spec.entailment and is_needed:
-        name = model_name(spec.entailment)
-        model = None
-        if name is not None:
-            loaded_model = load_model(name, folder=workspace.root)
-            if not isinstance(loaded_model, OptionScorer):
-                raise InputError(f"{name} gives no probabilities of answers: use another model as the judge.")
-            model = cast(OptionScorer, record_model(loaded_model))
-        entailment = load_entailment(spec.entailment, model=model)
+        entailment = load_entailment(
+            spec.entailment, load=lambda name: record_model(load_model(name, folder=workspace.root))
+        )
     return Scorer(
         encoder=encoder,
         bert_model=spec.bert_model or spec.encoder,

@@ -51,14 +51,8 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
         read_questions(file if file in (PRIMER, LONG_ANSWERS) else resolve_file(plan.folder, file))
         for file in spec.files
     ]
-    question_sets = [
-        replace(
-            question_set,
-            questions=tuple(question for question in question_set.questions if question.kind in plan.tasks),
-        )
-        for question_set in question_sets
-    ]
-    joined_set = join_questions(spec.name, question_sets)
+    # Before they are joined: ids of other kinds must not change the ids of these.
+    joined_set = join_questions(spec.name, [question_set.select(plan.tasks) for question_set in question_sets])
     if not joined_set.questions:
         raise InputError(f"The benchmark {spec.name} has no question of the kinds {', '.join(plan.tasks)}.")
     return limit_questions(joined_set, plan)
@@ -70,7 +64,8 @@ def draw_indices(count: int, limit: int | None, seed: int) -> list[int]:
 
 
 def limit_questions(question_set: QuestionSet, plan: ExperimentPlan) -> QuestionSet:
-    """Return the question set with at most ``plan.limit`` questions of each task, drawn at random."""
+    """Return the questions of the plan's tasks: all, or at most ``plan.limit`` of each task, drawn at random."""
+    question_set = question_set.select(plan.tasks)
     if plan.limit is None:
         return question_set
     selected_ids: set[str] = set()
@@ -160,12 +155,12 @@ def run_experiment(
         "prompts": {task: templates.for_task(task).sha256 for task in plan.tasks},
         "use_cache": use_cache,
     }
+    # Settings are made before any model is loaded, so that a missing collection is reported at once.
+    settings = [make_setting(spec, resources.sources) for spec in plan.settings]
     with store.run(command=command, config=config, seeds={"plan": plan.seed}) as run:
         experiment_run = _ExperimentRun(
             plan, sets, resources, store, run, templates, use_cache, callbacks or ExperimentCallbacks()
         )
-        # Settings are made before any model is loaded, so that a missing collection is reported at once.
-        settings = [make_setting(spec, resources.sources) for spec in plan.settings]
         if plan.metrics.collections:
             resources.sources.retriever(plan.metrics.collections)
         trained_judges: dict[str, Comparer] = {}

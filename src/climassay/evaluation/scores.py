@@ -15,7 +15,7 @@ from climassay.evaluation.results import Cell, ConstantScore, Experiment, Outcom
 from climassay.evaluation.tasks import ASKED_AGAIN, Prediction, ReadingMethod
 from climassay.metrics.long_answers import HIGHEST, LOWEST, DimensionRating
 from climassay.metrics.registry import METRICS, Metric
-from climassay.questions import LEVELS, TYPES, Kind, Question
+from climassay.questions import LEVELS, PROSE_KIND, TYPES, Kind, Question
 from climassay.statistics import (
     Estimate,
     Interval,
@@ -261,7 +261,7 @@ def _pool_constants(experiment: Experiment) -> Iterator[ConstantScore]:
 
 def _find_shared_kind(kinds: Sequence[Kind]) -> Kind:
     """Return the common kind of a group's questions, or freeform if they are of several kinds."""
-    return kinds[0] if len(set(kinds)) == 1 else "freeform"
+    return kinds[0] if len(set(kinds)) == 1 else PROSE_KIND
 
 
 def metrics_of(outcomes: Sequence[Outcome]) -> list[Metric]:

@@ -31,7 +31,7 @@ from climassay.corpus.search import SearchMode
 from climassay.errors import InputError
 from climassay.models.contract import Generator, Windowed, token_count, window_of
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
-from climassay.questions import GAP, KINDS, PRIMER, TYPES, Kind, Question, option_letter, read_questions
+from climassay.questions import CHOICE_KIND, GAP, KINDS, PRIMER, TYPES, Kind, Question, option_letter, read_questions
 from climassay.records import RecordedModel
 from climassay.registry import Registry
 from climassay.settings import settings
@@ -72,15 +72,11 @@ class TaskPrompts:
     @property
     def mcq(self) -> Prompt:
         """Template for multiple-choice questions."""
-        return self.by_kind["mcq"]
+        return self.by_kind[CHOICE_KIND]
 
     def for_task(self, task: Kind, *, by_text: bool = False) -> Prompt:
         """Return the template for a task, without letters and options if ``by_text`` is set."""
-        return (
-            self.mcq_text
-            if by_text and TYPES[task].has_options and not TYPES[task].fixed_options
-            else self.by_kind[task]
-        )
+        return self.mcq_text if by_text and TYPES[task].has_lettered_options else self.by_kind[task]
 
     def render(
         self, question: Question, passages: Sequence[str] = (), examples: Sequence[Values] = ()
@@ -352,19 +348,6 @@ def make_setting(spec: SettingSpec, sources: Sources) -> Setting:
     if spec.passages < 1 or spec.examples < 1:
         raise InputError(f"The setting {spec.label} needs at least one passage or example.")
     return Setting(spec.label, SETTINGS.find(spec.kind).prepare(spec, sources), spec)
-
-
-def parse_setting(text: str, sources: Sources, *, k: int = 3, examples: int = 5, seed: int = 0) -> Setting:
-    """Parse the short name of a setting, and make the setting.
-
-    Args:
-        text: Short name.
-        sources: Functions that open collections (``rag:``, ``long-context:``) and pools (``few-shot``).
-        k: Number of passages per question, for ``rag``.
-        examples: Number of examples per prompt, for ``few-shot``.
-        seed: Random seed with which examples are drawn.
-    """
-    return make_setting(parse_spec(text, passages=k, examples=examples, seed=seed), sources)
 
 
 def _parse_collections(text: str, example: str) -> tuple[str, ...]:

@@ -278,11 +278,14 @@ def _restore_draft(body: str, later_decisions: Sequence[Mapping[str, Any]]) -> D
     return draft_from_row(row)
 
 
-def _find_differing_entries(first_value: Any, second_value: Any, prefix: str = "") -> Iterator[str]:
-    """Yield the dotted names of the entries in which two nested mappings differ."""
-    if isinstance(first_value, Mapping) and isinstance(second_value, Mapping):
-        for name in {*first_value, *second_value}:
+def _find_differing_entries(stored_value: Any, value: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of the entries in which two nested mappings differ.
+
+    Entries that only the stored recipe has were removed from recipes since, and are ignored.
+    """
+    if isinstance(stored_value, Mapping) and isinstance(value, Mapping):
+        for name in value:
             entry = f"{prefix}.{name}" if prefix else name
-            yield from _find_differing_entries(first_value.get(name), second_value.get(name), entry)
-    elif first_value != second_value:
+            yield from _find_differing_entries(stored_value.get(name), value[name], entry)
+    elif stored_value != value:
         yield prefix

@@ -19,7 +19,6 @@ from climassay.models.contract import (
     token_count,
 )
 from climassay.models.provider import is_served, load_model, model_price
-from climassay.prompts import profile_of
 from climassay.questions import TYPES
 from climassay.records import Records
 from climassay.reporting import Table
@@ -31,8 +30,6 @@ ASSUMED_YIELD = 0.5
 """Assumed proportion of accepted drafts until it can be measured; in ClimaQA about 0.6 for multiple choice."""
 MIN_DRAFTS_FOR_YIELD = 20
 """Minimum number of drafts of a kind and level for its measured yield to replace :data:`ASSUMED_YIELD`."""
-QUESTION_TOKENS = 150
-"""Assumed number of tokens in a prompt that asks a multiple-choice question, without the passages."""
 VERIFYING_TOKENS = 550
 """Assumed number of tokens in a prompt for verifying a question, without the passages."""
 VERDICT_TOKENS = 120
@@ -102,13 +99,10 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
         setup = open_writer(recipe, workspace, collector, prompts=prompts)
         spec = recipe.writer
         price = model_price(spec.model, spec, workspace.root)
-        is_scored = profile_of(model, recipe.profile).scored
         results = []
         for stream, n_requested in recipe.requested().items():
             prompt_mean, context_mean = _mean_tokens(stream, setup, collector, model)
-            n_requests, prompt_tokens, completion_tokens = _tokens_per_draft(
-                recipe, stream, prompt_mean, context_mean, is_scored
-            )
+            n_requests, prompt_tokens, completion_tokens = _tokens_per_draft(recipe, stream, prompt_mean, context_mean)
             stream_counts = counts[stream]
             is_measured = stream_counts.drafts >= MIN_DRAFTS_FOR_YIELD
             expected_yield = max(stream_counts.accepted, 0.5) / stream_counts.drafts if is_measured else ASSUMED_YIELD
@@ -156,25 +150,20 @@ def _mean_tokens(
 
 
 def _tokens_per_draft(
-    recipe: Recipe, stream: Stream, prompt_mean: float, context_mean: float, is_scored: bool
+    recipe: Recipe, stream: Stream, prompt_mean: float, context_mean: float
 ) -> tuple[float, float, float]:
     """Return the expected numbers of requests, prompt tokens and completion tokens per draft.
 
-    They include the requests to evolve the draft and to answer it again.
+    They include the requests to evolve the draft and to verify it.
     """
     draft_tokens = TYPES[stream.kind].draft_tokens
     n_requests, prompt_tokens, completion_tokens = 1.0, prompt_mean, float(draft_tokens)
     if stream.level != "base":
         n_requests, prompt_tokens, completion_tokens = 2.0, 2 * prompt_mean + draft_tokens, 2.0 * draft_tokens
-    if recipe.screening.consistency == "writer" and not is_scored:
+    if recipe.screening.consistency == "writer":
         n_requests += 1
         prompt_tokens += context_mean + VERIFYING_TOKENS
         completion_tokens += VERDICT_TOKENS
-    elif TYPES[stream.kind].has_options and recipe.screening.consistency == "writer":
-        n_orders = 1 if TYPES[stream.kind].fixed_options else recipe.screening.orders
-        n_requests += n_orders
-        prompt_tokens += n_orders * (context_mean + QUESTION_TOKENS)
-        completion_tokens += n_orders
     return n_requests, prompt_tokens, completion_tokens
 
 

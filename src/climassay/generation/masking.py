@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,14 +18,12 @@ from climassay.generation.draft import Decision, Draft, Subject, apply_where
 from climassay.generation.terms import GENERIC, TermCandidate, candidates, words
 from climassay.learning import softmax
 from climassay.models import load_model
-from climassay.models.contract import Generator, OptionRequest, OptionScorer
-from climassay.prompts import ProfileSettings, load_prompt, profile_of
+from climassay.models.contract import Generator, OptionRequest, OptionScorer, unwrap_model
+from climassay.prompts import load_prompt
 
 STATISTICS = "statistics"
 NO_TERM = "no term to mask"
 """Reason for rejecting a statement in which no word can be masked."""
-_EMPTY_STATEMENT = "..."
-"""Placeholder for the statement in a content-free prompt."""
 _VERB_OR_ADVERB = re.compile(r"(?:ly|ing|ed|ise|ize|ises|izes|ify|ifies|able|ible)$")
 _STEM_LENGTH = 5
 """Number of initial letters that two words must share to count as forms of the same word."""
@@ -138,20 +136,13 @@ class StatisticsMasker:
 
 @dataclass(frozen=True)
 class PromptedMasker:
-    """Masker that asks a model for the probability of each candidate word (ClimaQA, A.5.3, with prompts of our own).
-
-    Small models prefer short and frequent words in any statement. To correct for this, the log-probability that each
-    word has without a statement is subtracted (contextual calibration, Zhao et al. 2021).
-    """
+    """Masker that asks a model for the probability of each candidate word (ClimaQA, A.5.3, with prompts of our own)."""
 
     model: OptionScorer
     subject: Subject = field(default_factory=Subject)
     """Field of science of the statements."""
     prompts: Path | None = None
     """Folder of templates that replace the built-in template ``mask``."""
-    calibrated: bool | None = None
-    """Whether to subtract the log-probabilities without a statement, which doubles the number of requests. None: as the
-    model's profile says."""
 
     @property
     def name(self) -> str:
@@ -163,51 +154,39 @@ class PromptedMasker:
 
         If a request fails, its choice has an error instead of a term.
         """
-        is_calibrated = profile_of(self.model).calibrated if self.calibrated is None else self.calibrated
         prompt = load_prompt("mask", self.prompts)
         terms_by_index = {}
+        requests = []
         for index, statement in enumerate(statements):
             if terms := [word.term for word in candidates(statement)]:
                 terms_by_index[index] = terms
-        pairs = [(statements[index], terms) for index, terms in terms_by_index.items()]
-        requests = []
-        for statement, terms in [*pairs, *((_EMPTY_STATEMENT, terms) for _, terms in pairs if is_calibrated)]:
-            rendered_prompt = prompt.render(statement=statement, field=self.subject.field)
-            # The prefix ends without a space, so the space belongs to the answer, as in the models' tokens.
-            options = tuple(f" {term}" for term in terms)
-            requests.append(OptionRequest(rendered_prompt.messages, options, rendered_prompt.assistant_prefix))
+                rendered_prompt = prompt.render(statement=statement, field=self.subject.field)
+                # The prefix ends without a space, so the space belongs to the answer, as in the models' tokens.
+                options = tuple(f" {term}" for term in terms)
+                requests.append(OptionRequest(rendered_prompt.messages, options, rendered_prompt.assistant_prefix))
         answers = self.model.option_logprobs(requests) if requests else []
         choices: list[Choice | None] = [None] * len(statements)
-        for position, (index, terms) in enumerate(terms_by_index.items()):
-            answer, baseline = answers[position], answers[len(pairs) + position] if is_calibrated else None
-            if answer.is_named or (baseline is not None and baseline.is_named):
-                baseline = None  # a named answer is no distribution that could be corrected
-            error = answer.error or (baseline.error if baseline is not None else None)
-            scores = np.array(answer.logprobs) - (0.0 if baseline is None or error else np.array(baseline.logprobs))
-            choices[index] = Choice.failed(error) if error else Choice.scored(terms, scores)
+        for (index, terms), answer in zip(terms_by_index.items(), answers, strict=True):
+            choices[index] = Choice.failed(answer.error) if answer.error else Choice.scored(terms, answer.logprobs)
         return choices
 
 
 def open_masker(
     name: str = STATISTICS,
     *,
-    model: Generator | None = None,
     glossary: Iterable[str] = (),
     subject: Subject | None = None,
     prompts: Path | None = None,
     load: Callable[[str], Generator] = load_model,
-    profile: ProfileSettings | None = None,
 ) -> Masker:
     """Create a masker by its name.
 
     Args:
         name: ``statistics`` or ``prompted:MODEL``.
-        model: Model of the masker ``prompted``; if None, the model named after the colon is loaded.
         glossary: Preferred terms, for ``statistics``.
         subject: Field of science of the statements, for ``prompted``.
         prompts: Folder of templates that replace built-in ones, for ``prompted``.
         load: Function that loads a model by its name.
-        profile: Settings that may override whether ``prompted`` is calibrated.
 
     Raises:
         InputError: There is no such masker, or the model gives no log-probabilities.
@@ -217,11 +196,9 @@ def open_masker(
     kind, _, model_name = name.partition(":")
     if kind != "prompted":
         raise InputError(f"There is no masker {name!r}: write statistics or prompted:MODEL.")
-    if model is None and not model_name:
+    if not model_name:
         raise InputError("The masker 'prompted' asks a model: name one, as in prompted:local:smollm2.")
-    model = load(model_name) if model is None else model
-    if not isinstance(model, OptionScorer):
+    model = load(model_name)
+    if not isinstance(unwrap_model(model), OptionScorer):
         raise InputError(f"{model.name} gives no log-probabilities, which the masker 'prompted' needs.")
-    return PromptedMasker(
-        model, subject or Subject(), prompts=prompts, calibrated=profile_of(model, profile).calibrated
-    )
+    return PromptedMasker(cast(OptionScorer, model), subject or Subject(), prompts)

@@ -20,7 +20,6 @@ from climassay.generation.screening import (
     TERM_CHECKS,
     DuplicateFinder,
     Verification,
-    answer_check,
     check_names,
     passage_fault,
     screen,
@@ -28,10 +27,9 @@ from climassay.generation.screening import (
 from climassay.generation.terms import read_glossary
 from climassay.generation.writing import AnswerProgress, Evolver, Examples, Writer
 from climassay.grounding import open_collections
-from climassay.metrics import Entailment
+from climassay.metrics import load_entailment
 from climassay.models import ModelOptions, load_model
-from climassay.models.contract import Generator, OptionScorer, Usage
-from climassay.prompts import profile_of
+from climassay.models.contract import Generator, Usage
 from climassay.questions import KINDS, PRIMER, Kind, Level, Question, read_questions
 from climassay.records import RecordedModel, Records, Run
 from climassay.settings import resolve_file
@@ -68,14 +66,12 @@ def open_writer(
     """
     group = open_collections(workspace, recipe.collections)
     spec, contexts = recipe.writer, recipe.contexts
-    is_brief = profile_of(model, recipe.profile).brief if spec.brief is None else spec.brief
     options: dict[str, Any] = {
         "subject": recipe.subject,
         "prompts": prompts,
         "examples": _writer_examples(recipe),
         "temperature": spec.temperature,
-        "max_tokens": spec.max_tokens or (400 if is_brief else 1000),
-        "brief": is_brief,
+        "max_tokens": spec.max_tokens,
         "on_answer": on_answer,
     }
 
@@ -166,39 +162,31 @@ def open_pipeline(
         unknown_checks = sorted(set(spec.without) - set(check_names()))
         if unknown_checks:
             raise InputError(f"There is no check {unknown_checks[0]!r}: climassay generate checks lists them.")
-        entailment = _load_entailment(recipe, record, load_judge) if spec.entailment else None
+        entailment = None
+        if spec.entailment:
+            entailment = load_entailment(spec.entailment, load=lambda name: record(load_judge(name)))
         model = record(load(recipe.writer.model, recipe.writer.options(deadline=deadline), folder=workspace.root))
-        answer_checker = None
+        verification = None
         if spec.consistency:
-            answerer = model
+            verifier = model
             if spec.consistency != "writer":
-                answerer = record(load(spec.consistency, options, folder=workspace.root))
-            answer_checker = answer_check(
-                answerer,
-                profile_of(answerer, recipe.profile),
-                orders=spec.orders,
-                min_agreement=spec.min_agreement,
-                margin=spec.margin,
-                prompts=prompts,
-                subject=recipe.subject,
-                seed=recipe.seed,
-            )
-        is_verification = isinstance(answer_checker, Verification)
+                verifier = record(load(spec.consistency, options, folder=workspace.root))
+            verification = Verification(verifier, subject=recipe.subject, prompts=prompts, seed=recipe.seed)
         screen_drafts = partial(
             screen,
             language=spec.language,
             encoder=encoder,
             entailment=entailment,
-            without=(*spec.without, *(REPLACED_CHECKS if is_verification else ())),
+            without=(*spec.without, *(REPLACED_CHECKS if verification else ())),
         )
         setup = open_writer(recipe, workspace, model, prompts=prompts, on_answer=on_answer)
         duplicates = DuplicateFinder(encoder, jaccard=spec.jaccard, cosine=spec.cosine)
         steps = [
-            *((answer_checker.check,) if answer_checker else ()),
+            *((verification.check,) if verification else ()),
             *_validation_steps(recipe, record, prompts, load_judge),
             *_masking_steps(recipe, record, prompts, load_judge),
             # Statements get their term only now; drafts that were verified before are not verified again.
-            *((answer_checker.check,) if answer_checker and is_verification and recipe.counts.cloze else ()),
+            *((verification.check,) if verification and recipe.counts.cloze else ()),
         ]
         yield Pipeline(
             books=lambda: setup.sampler.books,
@@ -212,20 +200,6 @@ def open_pipeline(
             remember=duplicates.refill,
             usage=lambda: sum((recorded_model.tally.usage for recorded_model in recorded_models), Usage()),
         )
-
-
-def _load_entailment(recipe: Recipe, record: Recorder, load: LoadModel) -> Entailment:
-    """Load the recipe's entailment scorer; a prompted model is recorded."""
-    from climassay.metrics.entailment import load_entailment, model_name
-
-    spec = recipe.screening.entailment
-    name, model = model_name(spec), None
-    if name is not None:
-        loaded_model = load(name)
-        if not isinstance(loaded_model, OptionScorer):
-            raise InputError(f"{name} gives no probabilities of answers: use another model as the judge.")
-        model = record(loaded_model)
-    return load_entailment(spec, model=model, profile=recipe.profile)
 
 
 def _validation_steps(
@@ -244,7 +218,6 @@ def _validation_steps(
                 load=load_validator_model,
                 prompts=prompts,
                 subject=recipe.subject,
-                profile=recipe.profile,
             )
     if validators:
         yield partial(validate, validator=ByKind(validators), threshold=recipe.validator.threshold)
@@ -261,7 +234,6 @@ def _masking_steps(recipe: Recipe, record: Recorder, prompts: Path | None, load:
         subject=recipe.subject,
         prompts=prompts,
         load=lambda model: record(load(model)),
-        profile=recipe.profile,
     )
     checks = [name for name in TERM_CHECKS if name not in recipe.screening.without]
     check = partial(screen, only=checks, language=recipe.screening.language)

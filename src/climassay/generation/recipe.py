@@ -25,7 +25,6 @@ from climassay.corpus import SearchMode
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
 from climassay.models.options import FileModel
-from climassay.prompts import ProfileSettings
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Level
 from climassay.settings import commented_table, load_toml, parse_table, settings
 
@@ -53,14 +52,12 @@ class WriterSpec(FileModel):
     """Folder of a PEFT adapter."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
     """Sampling temperature."""
-    max_tokens: Annotated[int | None, Field(ge=1, examples=[1000])] = None
-    """Maximum tokens of an answer; by default 400 with brief prompts, else 1000."""
+    max_tokens: Annotated[int, Field(ge=1)] = 1000
+    """Maximum tokens of an answer."""
     examples: Annotated[str, Field(examples=["primer"])] = ""
     """Question file with examples for the prompts, or primer."""
     n_examples: Annotated[int, Field(ge=0)] = 2
     """Number of examples of each kind and level."""
-    brief: Annotated[bool | None, Field(examples=[True])] = None
-    """Use short prompts; by default for models below 3 billion parameters."""
 
 
 @settings
@@ -110,14 +107,7 @@ class ScreenSpec:
     """Model that scores whether the passage supports the answer: prompted:MODEL, supports:MODEL or nli:MODEL; "" uses
     only word overlap."""
     consistency: str = "writer"
-    """Model that answers the questions again: writer, a model, or "" for none. A strong model verifies questions of
-    all kinds in one request each; the next three entries are for small models."""
-    orders: Annotated[int, Field(ge=1)] = 4
-    """Number of option orders in which each question is answered."""
-    min_agreement: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Minimum proportion of option orders that must be answered correctly."""
-    margin: Annotated[float, Field(ge=0, lt=1)] = 0.2
-    """Minimum difference between the probabilities of the marked option and the next most probable one."""
+    """Model that answers each question again and verifies it in one request: writer, a model, or "" for none."""
     jaccard: Annotated[float, Field(gt=0, le=1)] = 0.8
     """Minimum Jaccard similarity of word pairs at which two questions are duplicates."""
     cosine: Annotated[float, Field(gt=0, le=1)] = 0.92
@@ -141,8 +131,7 @@ class MaskerSpec:
     """Settings of the masker, which chooses the term of a cloze statement."""
 
     use: str = ""
-    """Masker: statistics or prompted:MODEL. With "" the writer names the term of its statement, except with brief
-    prompts, for which the masker is statistics."""
+    """Masker: statistics or prompted:MODEL. With "" the writer names the term of its statement."""
     glossary: Annotated[str, Field(examples=["terms.txt"])] = ""
     """File of terms, one per line, for the masker statistics."""
 
@@ -176,7 +165,6 @@ class Recipe:
     validator: ValidatorSpec = field(default_factory=ValidatorSpec)
     masker: MaskerSpec = field(default_factory=MaskerSpec)
     stop: StopSpec = field(default_factory=StopSpec)
-    profile: ProfileSettings = field(default_factory=ProfileSettings)
     seed: int = 0
     batch: Annotated[int, Field(ge=1)] = 32
     """Maximum number of drafts per kind and level in one batch."""
@@ -209,11 +197,12 @@ class Recipe:
     def identity(self) -> dict[str, Any]:
         """Return the entries that must stay the same when a dataset is continued.
 
-        Counts, limits and the batch size may change, and so may the way in which the model is reached.
+        Counts, limits and the batch size may change, and so may the writer's token limit and the way in which the model
+        is reached.
         """
         changeable = ("counts", "stop", "batch", "folder", "name")
         values = {name: value for name, value in asdict(self).items() if name not in changeable}
-        for name in ("base_url", "device", "concurrency", "timeout", "price_in", "price_out"):
+        for name in ("max_tokens", "base_url", "device", "concurrency", "timeout", "price_in", "price_out"):
             del values["writer"][name]
         return values
 
@@ -303,11 +292,6 @@ COMMENTED = "\n".join(
         commented_table(ScreenSpec, "[screening]"),
         commented_table(ValidatorSpec, "[validator]                             # climassay generate validate train"),
         commented_table(MaskerSpec, "[masker]"),
-        commented_table(
-            ProfileSettings,
-            "[profile]                               # How models are asked",
-            exclude=("side_check", "queries", "grade_passages", "passages"),  # only fact-checks read these
-        ),
         commented_table(StopSpec, "[stop]"),
     )
 )

@@ -23,17 +23,19 @@ from climassay.models.contract import (
     Message,
     Sampling,
     number_format,
+    object_schema,
     token_count,
     window_of,
 )
 from climassay.prompts import RenderedPrompt, load_prompt
 from climassay.questions import KINDS, TYPES, Kind, Level, Question
-from climassay.questions.types import Lengths
 from climassay.questions.types.multiple_choice import N_OPTIONS
 from climassay.records import RecordedModel
 
 TERM = "term"
 """Name of the only field of the writer's answer that may be empty."""
+MAX_REASON_LENGTH = 500
+"""Maximum number of characters of the reason for declining a passage."""
 
 
 class UnreadableAnswerError(ValueError):
@@ -44,47 +46,43 @@ class DeclinedError(ValueError):
     """Error if a model declines to write a question from a passage; the message is the model's reason."""
 
 
-FULL = Lengths(question=2000, answer=2000, option=1000, statement=1000, reason=500, term=60)
-BRIEF = Lengths(question=250, answer=300, option=120, statement=250)
-"""Maximum lengths for very small models."""
+def answer_schema(kind: Kind, own_terms: bool = True) -> dict[str, Any]:
+    """Return the JSON schema of the answer in which a model writes a question of the given kind.
+
+    All fields may be empty, because an answer that declines has only ``declined``. Without ``own_terms``, the answer
+    does not name the term to mask.
+    """
+    properties: dict[str, Any] = {"declined": {"type": "string", "maxLength": MAX_REASON_LENGTH}}
+    properties |= {name: {"type": "string", "maxLength": length} for name, length in _writer_texts(kind, own_terms)}
+    for name, (count, length) in TYPES[kind].writer_lists.items():
+        items = {"type": "string", "maxLength": length}
+        properties[name] = {"type": "array", "minItems": 0, "maxItems": count, "items": items}
+    return object_schema(properties)
 
 
-def answer_schema(kind: Kind, lengths: Lengths = FULL) -> dict[str, Any]:
-    """Return the JSON schema of the answer in which a model writes a question of the given kind."""
-    # An answer that declines leaves the other fields empty.
-    min_length = {} if lengths.reason else {"minLength": 1}
-    properties: dict[str, Any] = {"declined": {"type": "string", "maxLength": lengths.reason}} if lengths.reason else {}
-    texts, lists = TYPES[kind].writer_texts(lengths), TYPES[kind].writer_lists(lengths)
-    properties |= {name: {"type": "string", **min_length, "maxLength": length} for name, length in texts.items()}
-    for name, (count, length) in lists.items():
-        properties[name] = {
-            "type": "array",
-            "minItems": 0 if lengths.reason else count,
-            "maxItems": count,
-            "items": {"type": "string", **min_length, "maxLength": length},
-        }
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+def _writer_texts(kind: Kind, own_terms: bool) -> list[tuple[str, int]]:
+    return [(name, length) for name, length in TYPES[kind].writer_texts.items() if own_terms or name != TERM]
 
 
-def example_answer(question: Question, lengths: Lengths = FULL) -> str:
+def example_answer(question: Question, own_terms: bool = True) -> str:
     """Return the answer, matching :func:`answer_schema`, with which a model would have written a question.
 
     Raises:
         InputError: The question cannot be an example, such as multiple choice without four options.
     """
-    fields = question.type.example_fields(question)
-    names = (*question.type.writer_texts(lengths), *question.type.writer_lists(lengths))
-    refusal = {"declined": ""} if lengths.reason else {}
-    return json.dumps({**refusal, **{name: fields[name] for name in names}}, ensure_ascii=False)
+    fields = {"declined": "", **question.type.example_fields(question)}
+    return json.dumps(
+        {name: fields[name] for name in answer_schema(question.kind, own_terms)["properties"]}, ensure_ascii=False
+    )
 
 
-def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, seed: int = 0) -> Wording:
+def read_wording(kind: Kind, text: str, *, own_terms: bool = True, position: int = 0, seed: int = 0) -> Wording:
     """Parse the question in a model's answer.
 
     Args:
         kind: Kind of the question.
         text: Answer of the model.
-        lengths: Maximum lengths of the answer's fields.
+        own_terms: Whether the answer names the term to mask; otherwise the term is ignored.
         position: Index at which to place the correct option.
         seed: Seed of the order of the other options.
 
@@ -100,20 +98,20 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
     if not isinstance(fields, dict):
         raise UnreadableAnswerError("The reply is not a JSON object.")
     refusal = fields.get("declined")
-    if lengths.reason and isinstance(refusal, str) and not is_blank(refusal):
+    if isinstance(refusal, str) and not is_blank(refusal):
         # Small models copy the passage into this field and write a question all the same.
-        texts = [fields.get(name) for name in TYPES[kind].writer_texts(lengths)]
+        texts = [fields.get(name) for name in TYPES[kind].writer_texts]
         if not any(isinstance(text, str) and not is_blank(text) for text in texts):
             raise DeclinedError(" ".join(refusal.split()))
     values: dict[str, Any] = {}
-    for name, length in TYPES[kind].writer_texts(lengths).items():
+    for name, length in _writer_texts(kind, own_terms):
         if name != TERM:
             values[name] = _clean_text(fields.get(name), name, length)
             continue
         term = fields.get(TERM)
         # A statement may lack its term: a masker then chooses it.
         values[TERM] = "" if not isinstance(term, str) or is_blank(term) else term.strip()
-    for name, (count, length) in TYPES[kind].writer_lists(lengths).items():
+    for name, (count, length) in TYPES[kind].writer_lists.items():
         entries = fields[name] if isinstance(fields.get(name), list) else []
         if len(entries) < count:
             raise UnreadableAnswerError(f"The reply has {len(entries)} {name} instead of {count}.")
@@ -210,8 +208,7 @@ class _Author:
         prompts: Path | None = None,
         examples: Examples | None = None,
         temperature: float = 0.7,
-        max_tokens: int = 400,
-        brief: bool = False,
+        max_tokens: int = 1000,
         own_terms: bool = True,
         on_answer: AnswerProgress | None = None,
     ) -> None:
@@ -224,8 +221,7 @@ class _Author:
             examples: Questions to show in the prompts.
             temperature: Sampling temperature.
             max_tokens: Maximum number of tokens in an answer.
-            brief: Use short prompts, for very small models; with them a model cannot decline a passage.
-            own_terms: Whether the model names the term to mask in a cloze statement; ignored with ``brief``.
+            own_terms: Whether the model names the term to mask in a cloze statement.
             on_answer: Function that is called after each answer of a batch.
 
         Raises:
@@ -237,10 +233,8 @@ class _Author:
             raise InputError(f"max_tokens is {max_tokens}: at least one token must be allowed.")
         self._model, self._subject = model, subject or Subject()
         self._temperature, self._max_tokens = temperature, max_tokens
-        self._on_answer = on_answer
-        suffix = "_brief" if brief else ""
-        self._prompts = {kind: load_prompt(f"{self.prompt_prefix}_{kind}{suffix}", prompts) for kind in self.kinds}
-        self.lengths = BRIEF if brief else FULL if own_terms else replace(FULL, term=0)
+        self._own_terms, self._on_answer = own_terms, on_answer
+        self._prompts = {kind: load_prompt(f"{self.prompt_prefix}_{kind}", prompts) for kind in self.kinds}
         self._set_examples(examples or {})
 
     def _set_examples(self, examples: Examples) -> None:
@@ -286,7 +280,9 @@ class _Author:
                     if answer.finish_reason == "length":
                         raise UnreadableAnswerError(f"The reply was cut off at {self._max_tokens} tokens.")
                     seed = draft.origin.seed
-                    wording = read_wording(draft.kind, answer.text, self.lengths, position=position, seed=seed)
+                    wording = read_wording(
+                        draft.kind, answer.text, own_terms=self._own_terms, position=position, seed=seed
+                    )
                     result = replace(result, wording=wording)
                 except DeclinedError as refusal:
                     result = result.with_decisions(
@@ -313,7 +309,7 @@ class _Author:
             return GenerationRequest(
                 rendered_prompt.messages,
                 Sampling(self._max_tokens, self._temperature, seed=draft.origin.seed),
-                answer_schema(draft.kind, self.lengths),
+                answer_schema(draft.kind, self._own_terms),
                 rendered_prompt.assistant_prefix,
             )
 
@@ -341,10 +337,10 @@ class _Author:
 class Writer(_Author):
     """Writes base questions with a model.
 
-    The prompt templates are ``generate_mcq``, ``generate_freeform`` and ``generate_cloze``, and for brief prompts the
-    same names with the suffix ``_brief``. Their variables are ``main`` and ``retrieved`` (texts of passages),
-    ``main_source`` and ``retrieved_sources`` (title and section of each), ``subject`` and ``own_terms``. Examples
-    become earlier turns of the chat, each with its passage; those of level ``base`` are used if there are any.
+    The prompt templates are ``generate_mcq``, ``generate_freeform`` and so on. Their variables are ``main`` and
+    ``retrieved`` (texts of passages), ``main_source`` and ``retrieved_sources`` (title and section of each),
+    ``subject`` and ``own_terms``. Examples become earlier turns of the chat, each with its passage; those of level
+    ``base`` are used if there are any.
 
     Notes:
         The prompts state the rules of ClimaQA's prompts in our own words. Unlike there, the correct answer and the
@@ -356,7 +352,7 @@ class Writer(_Author):
     prompt_prefix = "generate"
 
     def _set_examples(self, examples: Examples) -> None:
-        self._values = {"subject": self._subject, "own_terms": self.lengths.term > 0}
+        self._values = {"subject": self._subject, "own_terms": self._own_terms}
         self._turns: dict[Kind, list[Message]] = {kind: [] for kind in KINDS}
         for kind, prompt in self._prompts.items():
             kind_examples = examples.get(kind, ())
@@ -368,7 +364,7 @@ class Writer(_Author):
                     )
                 passage = SourcePassage("", example.context, "", example.document or "", example.section or "")
                 rendered_prompt = prompt.render(**passage_values([passage]), **self._values)
-                answer = rendered_prompt.assistant_prefix + example_answer(example, self.lengths)
+                answer = rendered_prompt.assistant_prefix + example_answer(example, self._own_terms)
                 self._turns[kind] += [message for message in rendered_prompt.messages if message.role != "system"]
                 self._turns[kind].append(Message("assistant", answer))
 
@@ -402,10 +398,10 @@ class Evolver(_Author):
 
     As in ClimaQA, this is a second request, with the base question and its passages.
 
-    The prompt templates are ``evolve_mcq`` and ``evolve_freeform``, and for brief prompts the same names with the
-    suffix ``_brief``. In addition to the variables of the writer's prompts they have ``level``, ``base`` (``question``,
-    ``answer`` and ``distractors``) and ``examples`` (answers of the requested level). Examples are part of the prompt
-    rather than turns of the chat, because their base questions are unknown.
+    The prompt templates are ``evolve_mcq`` and ``evolve_freeform``. In addition to the variables of the writer's
+    prompts they have ``level``, ``base`` (``question``, ``answer`` and ``distractors``) and ``examples`` (answers of
+    the requested level). Examples are part of the prompt rather than turns of the chat, because their base questions
+    are unknown.
     """
 
     step = "evolve"
@@ -416,7 +412,7 @@ class Evolver(_Author):
         self._examples: dict[tuple[Kind, Level | None], list[str]] = {}
         for kind in EVOLVING_KINDS:
             for example in examples.get(kind, ()):
-                self._examples.setdefault((kind, example.level), []).append(example_answer(example, self.lengths))
+                self._examples.setdefault((kind, example.level), []).append(example_answer(example))
 
     def evolve(self, drafts: Sequence[Draft], level: Level, seeds: Sequence[int]) -> list[Draft]:
         """Evolve drafts to a level, and return them in the same order.

@@ -25,7 +25,7 @@ from climassay.integrations.lm_eval_model import UNKNOWN, ClimassayLM, SampleKey
 from climassay.integrations.task_outcomes import SampleScores, TaskOutcomes, is_mean
 from climassay.metrics.registry import LOWER
 from climassay.models.contract import Generator
-from climassay.questions import LETTERS, Question
+from climassay.questions import CHOICE_KIND, LETTERS, PROSE_KIND, Question
 from climassay.records import RecordedModel, RequestCounts
 from climassay.settings import resolve_file
 
@@ -65,7 +65,7 @@ def run_tasks(
             assert isinstance(recorded_model, RecordedModel)
             harness_model = ClimassayLM.of_model(recorded_model, max_gen_toks=spec.max_gen_toks, progress=progress)
             for name in tasks:
-                progress.on_cell(evaluation.Cell(name, model.display_name, label, "mcq"), "asked")
+                progress.on_cell(evaluation.Cell(name, model.display_name, label, CHOICE_KIND), "asked")
             sample_indices = {
                 name: evaluation.draw_indices(len(task.eval_docs), plan.limit, plan.seed)
                 for name, task in tasks.items()
@@ -229,7 +229,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
                 doc: tuple(map(str, task.doc_to_choice(result[0]["doc"]))) for doc, result in self.by_doc.items()
             }
         self.choices = choices if all(1 < len(texts) <= len(LETTERS) for texts in choices.values()) else {}
-        kind = "mcq" if self.choices else "freeform"
+        kind = CHOICE_KIND if self.choices else PROSE_KIND
         questions = {}
         for doc, (sample, *_) in self.by_doc.items():
             options, target = self.choices.get(doc, ()), sample["target"]

@@ -13,6 +13,7 @@ from climassay.metrics.registry import METRICS, Answered, Batch, Scorer
 from climassay.models.contract import Generator
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.prompts import Prompt
+from climassay.questions import GAP_KIND, PROSE_KIND
 from climassay.statistics import Estimate, mean_estimate, proportion
 
 JUDGED = "judged_accuracy"
@@ -169,7 +170,7 @@ def score_answers(
                         "Phrase similarity needs cloze statements: a column statement with a gap (<MASK>)."
                     )
             else:
-                kinds = ["cloze" if row.statement else "freeform" for row in rows]
+                kinds = [GAP_KIND if row.statement else PROSE_KIND for row in rows]
                 indices = [n for n, kind in enumerate(kinds) if metrics is not None or metric.scores(kind)]
             if not indices:
                 continue

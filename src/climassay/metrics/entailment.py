@@ -20,14 +20,14 @@ from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models import load_model
 from climassay.models.contract import (
-    BLANK,
     Encoder,
     Generator,
     OptionRequest,
     OptionScorer,
     option_probabilities,
+    unwrap_model,
 )
-from climassay.prompts import ProfileSettings, Prompt, load_prompt, profile_of
+from climassay.prompts import Prompt, load_prompt
 
 ENTAILED = 0.5
 """Minimum probability of entailment for a statement to count as entailed by the passage that it cites."""
@@ -100,41 +100,24 @@ class PromptedEntailment:
 
     The prompt contains only the part of a premise that is most similar to the statement (:func:`nearest_parts`).
 
-    ``calibrated`` divides the probabilities of the answers by their probabilities for an empty premise and statement,
-    and normalises them. This removes the model's prior preference for an answer.
-
-    The bundled model is too weak for this. On 300 evidence sentences of Climate-FEVER, of which 75 support their claim,
-    its accuracy is 10.7% (95% interval 7.7 to 14.7). Without calibration, it always answers "confirms", and its
-    accuracy is 25.0% (20.4 to 30.2). The majority class alone gives 67.7%. Its probability of support ranks pairs no
-    better than chance (AUROC 0.49, or 0.50 without calibration). Use a larger model.
+    The bundled model is too weak for this (docs/results/entailment.md). Use a larger model.
 
     References:
-        Zhao et al. (2021), Calibrate Before Use, ICML, section 5 (contextual calibration).
         Thorne et al. (2018), FEVER, NAACL (the three relations).
     """
 
-    def __init__(
-        self,
-        model: OptionScorer,
-        *,
-        calibrated: bool | None = None,
-        encoder: Encoder | None = None,
-        prompt: Prompt | None = None,
-    ) -> None:
+    def __init__(self, model: OptionScorer, *, encoder: Encoder | None = None) -> None:
         """Initialise the scorer; the model is not called yet.
 
         Args:
             model: Model that gives the probabilities of the answers.
-            calibrated: Whether the model's prior preference is removed; by default the model's profile decides.
             encoder: Encoder that finds the part of a long premise that is most similar to the statement; without one,
                 words are compared.
-            prompt: Template with the values ``premise`` and ``statement``; the built-in ``entailment`` by default.
         """
         self.name = f"{model.name}, prompted"
         self._model = model
-        self._calibrated = profile_of(model).calibrated if calibrated is None else calibrated
         self._encoder = encoder
-        self._prompt = prompt or load_prompt("entailment")
+        self._prompt = load_prompt("entailment")
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """Return P(premise entails statement) for each (premise, statement), see :class:`Entailment`."""
@@ -142,8 +125,12 @@ class PromptedEntailment:
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Return the probabilities of the relations for each (premise, statement), see :class:`RelationScorer`."""
-        result = prompted_probabilities(self._model, self._prompt, ("premise", "statement"), OPTIONS, pairs,
-                                calibrated=self._calibrated, words=PREMISE_WORDS, encoder=self._encoder)  # fmt: skip
+        premises = nearest_parts(pairs, encoder=self._encoder)
+        values = [
+            {"premise": premise, "statement": statement}
+            for premise, (_, statement) in zip(premises, pairs, strict=True)
+        ]
+        result = _option_probabilities(self._model, self._prompt, OPTIONS, values)
         return [None if shares is None else Relations(*shares) for shares in result]
 
 
@@ -161,15 +148,11 @@ class PromptedSupport:
         the paper. If a server gives no log-probabilities, the word that it did not answer gets -100.
     """
 
-    def __init__(self, model: OptionScorer, *, calibrated: bool = False) -> None:
-        """Initialise the scorer; the model is not called yet.
-
-        ``calibrated`` divides probabilities by those for a content-free prompt (Zhao et al. 2021), unlike the paper.
-        """
+    def __init__(self, model: OptionScorer) -> None:
+        """Initialise the scorer; the model is not called yet."""
         self.name = f"{model.name}, SUPPORTS or REFUTES"
         self._model = model
         self._prompt = load_prompt("factual_accuracy")
-        self._calibrated = calibrated
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """Return P(SUPPORTS) for each (evidence, claim), in order; None if the request failed."""
@@ -177,50 +160,22 @@ class PromptedSupport:
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Return the probabilities of the relations for each (evidence, claim); the third relation has 0."""
-        relations = prompted_probabilities(self._model, self._prompt, ("evidence", "claim"), SUPPORT_OPTIONS, pairs,
-                                calibrated=self._calibrated, words=EVIDENCE_WORDS, encoder=None)  # fmt: skip
-        return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in relations]
+        parts = nearest_parts(pairs, words=EVIDENCE_WORDS)
+        values = [{"evidence": part, "claim": claim} for part, (_, claim) in zip(parts, pairs, strict=True)]
+        result = _option_probabilities(self._model, self._prompt, SUPPORT_OPTIONS, values)
+        return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in result]
 
 
-def prompted_probabilities(
-    model: OptionScorer,
-    prompt: Prompt,
-    names: tuple[str, str],
-    options: tuple[str, ...],
-    pairs: Sequence[tuple[str, str]],
-    *,
-    calibrated: bool,
-    words: int,
-    encoder: Encoder | None,
+def _option_probabilities(
+    model: OptionScorer, prompt: Prompt, options: tuple[str, ...], values: Sequence[Mapping[str, str]]
 ) -> list[tuple[float, ...] | None]:
-    """Return the probabilities of the options for each (premise, statement), in order; None if the request failed.
-
-    Args:
-        model: Model that gives the probabilities of the options.
-        prompt: Prompt template.
-        names: Names of premise and statement in the template.
-        options: Answers whose probabilities are returned.
-        pairs: Pairs of (premise, statement).
-        calibrated: Whether probabilities are divided by those for a content-free prompt (Zhao et al. 2021).
-        words: Maximum number of words of a premise; of a longer premise, only the most similar part is used.
-        encoder: Encoder of :func:`nearest_parts`.
-    """
-    if not pairs:
-        return []
-    premise_parts = nearest_parts(pairs, words=words, encoder=encoder)
-    values = [(part, statement) for part, (_, statement) in zip(premise_parts, pairs, strict=True)]
+    """Return the probabilities of the options, which sum to 1, for each prompt; None if the request failed."""
     requests = []
-    for part, statement in [*[(BLANK, BLANK)] * calibrated, *values]:
-        rendered_prompt = prompt.render(**{names[0]: part, names[1]: statement})
+    for prompt_values in values:
+        rendered_prompt = prompt.render(**prompt_values)
         requests.append(OptionRequest(rendered_prompt.messages, options, rendered_prompt.assistant_prefix))
-    scores = model.option_logprobs(requests)
-    blank = scores[0] if calibrated else None
-    # If the content-free request failed, all requests count as failed: uncalibrated scores would not be comparable.
-    # Generated answers are not calibrated.
-    if blank is not None and blank.error is not None and not blank.is_named:
-        return [None] * len(pairs)
-    pair_scores = scores[1:] if calibrated else scores
-    return [None if score.error is not None else option_probabilities(score, blank) for score in pair_scores]
+    scores = model.option_logprobs(requests) if requests else []
+    return [None if score.error is not None else option_probabilities(score) for score in scores]
 
 
 def nearest_parts(
@@ -368,13 +323,7 @@ def relations_by_label(name: str, labels: Mapping[int, str]) -> dict[int, int]:
     return results
 
 
-def load_entailment(
-    name: str,
-    *,
-    model: OptionScorer | None = None,
-    load: Callable[[str], Generator] = load_model,
-    profile: ProfileSettings | None = None,
-) -> RelationScorer:
+def load_entailment(name: str, *, load: Callable[[str], Generator] = load_model) -> RelationScorer:
     """Return the entailment scorer with a name.
 
     Args:
@@ -384,9 +333,7 @@ def load_entailment(
               it open;
             - ``supports:MODEL``: the judge of the ClimaQA paper, a model that answers SUPPORTS or REFUTES;
             - ``nli:MODEL``: a cross-encoder trained on natural-language inference, as a folder or hub id.
-        model: Model to use instead of loading ``MODEL``, for example one whose answers are recorded.
-        load: Function that loads a model by its name.
-        profile: User's settings, which decide whether a ``prompted:`` scorer is calibrated.
+        load: Function that loads a model by its name; it may return a model whose answers are recorded.
 
     Raises:
         InputError: The name does not have one of these forms, or the model gives no probabilities of options.
@@ -400,16 +347,8 @@ def load_entailment(
             f"{name!r} names no entailment scorer: write prompted:MODEL, supports:MODEL or nli:MODEL with the name of "
             "a model."
         )
-    loaded_model = load(model_id) if model is None else model
-    if model is None and not isinstance(loaded_model, OptionScorer):
+    model = load(model_id)
+    if not isinstance(unwrap_model(model), OptionScorer):
         raise InputError(f"{model_id} gives no probabilities of answers: use another model as entailment scorer.")
-    scorer = cast(OptionScorer, loaded_model)
-    if kind == "supports":
-        return PromptedSupport(scorer)
-    return PromptedEntailment(scorer, calibrated=profile_of(scorer, profile).calibrated)
-
-
-def model_name(name: str) -> str | None:
-    """Return the name of the language model in a scorer's name; None if the scorer uses no language model."""
-    kind, _, model_id = name.partition(":")
-    return model_id if kind in ("prompted", "supports") and model_id else None
+    scorer = cast(OptionScorer, model)
+    return PromptedSupport(scorer) if kind == "supports" else PromptedEntailment(scorer)

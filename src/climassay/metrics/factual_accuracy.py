@@ -1,9 +1,9 @@
-"""Factual accuracy: as ClimaQA computes it, and as judged by a strong model that sees the question.
+"""Factual accuracy: as ClimaQA computes it, and as judged by a model that sees the question.
 
 ClimaQA's score is the probability that an answer supports the reference. Its judge does not see the question, so that a
-true but irrelevant sentence scores near the middle. The strong judge gives its reason and one of four verdicts; an
-irrelevant answer scores like a wrong one. A judge is asked for JSON; a request is repeated once if the answer does
-not match the schema.
+true but irrelevant sentence scores near the middle. The judge that sees the question gives its reason and one of four
+verdicts; an irrelevant answer scores like a wrong one. A judge is asked for JSON; a request is repeated once if the
+answer does not match the schema.
 """
 
 import json
@@ -18,7 +18,7 @@ from climassay.errors import InputError
 from climassay.metrics.entailment import supports
 from climassay.metrics.registry import METRICS, Answered, Batch, Metric, Scorer, metric
 from climassay.models.contract import GenerationRequest, Generator, Sampling
-from climassay.prompts import Prompt, RenderedPrompt, load_prompt, profile_of
+from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 
 T = TypeVar("T")
 ATTEMPTS = 2
@@ -122,7 +122,7 @@ def judge_answers(
 
     Args:
         items: Question, reference answer and answer of each item.
-        model: Strong model.
+        model: Model that judges.
         prompt: Template with the values ``question``, ``reference`` and ``answer``; the built-in ``judged_accuracy`` by
             default.
 
@@ -130,14 +130,8 @@ def judge_answers(
         One judgement per item, in order. An empty answer is "beside the point", without a request.
 
     Raises:
-        InputError: A question or a reference is empty, or the model is a very small one, whose verdicts are unreliable.
-            Such a model can compute factual accuracy, which is based on its probabilities.
+        InputError: A question or a reference is empty.
     """
-    if profile_of(model).scored:
-        raise InputError(
-            f"{model.name} is too small to give reasons and verdicts: use a strong model as the judge, or "
-            "use this model to measure factual accuracy instead."
-        )
     for position, (question, reference, _) in enumerate(items, start=1):
         if not question.strip() or not reference.strip():
             raise InputError(f"Answer {position} cannot be judged: it needs a question and a reference answer.")

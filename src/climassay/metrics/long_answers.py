@@ -4,9 +4,8 @@ Every verdict and rating comes with the judge's reason and a quotation, which is
 presentation (how an answer reads) and of epistemics (what it is worth as knowledge) are never mixed: models differ in
 epistemics and hardly in presentation.
 
-A strong judge answers in JSON, one request per answer for the rubric and one for the ratings. The reasons of a very
-small judge are worthless, so that its verdicts and ratings are derived from its probabilities, with one request each;
-docs/results shows that such a judge is no better than chance.
+The judge answers in JSON, one request per answer for the rubric and one for the ratings. The bundled model is no better
+than chance as a judge (docs/results/long_answers.md).
 
 References:
     Bulian et al. (2023), Assessing Large Language Models on Climate Information, arXiv 2310.02932, section 3 (the eight
@@ -21,12 +20,10 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from climassay.corpus.sentences import locate_quotation
-from climassay.errors import InputError
-from climassay.metrics.entailment import prompted_probabilities
 from climassay.metrics.factual_accuracy import JudgeFailure, JudgeRequest, ask_json
 from climassay.metrics.registry import METRICS, LongAnswer, Metric, Scorer
-from climassay.models.contract import Generator, OptionScorer, object_schema
-from climassay.prompts import Prompt, load_prompt, profile_of
+from climassay.models.contract import Generator, object_schema
+from climassay.prompts import load_prompt
 from climassay.questions import TYPES, Criterion
 from climassay.questions.types.longform import CriterionVerdict
 
@@ -37,8 +34,6 @@ LOWEST, HIGHEST = 1, 5
 _RATINGS = tuple(map(str, range(LOWEST, HIGHEST + 1)))
 _MAX_TOKENS = 220
 """Maximum number of tokens of a verdict or rating, with its quotation and reason."""
-_MAX_WORDS = 700
-"""Maximum number of words of an answer in the prompt of a very small judge."""
 _MAX_CHARACTERS = 500
 """Maximum number of characters of a quotation or a reason."""
 
@@ -111,8 +106,7 @@ class DimensionRating:
 
     dimension: str
     rating: float
-    """Rating from 1 (not usable) to 5 (no fault). For a very small judge, the expected rating under its
-    probabilities."""
+    """Rating from 1 (not usable) to 5 (no fault)."""
     reason: str = ""
     issues: tuple[str, ...] = ()
     quotation: str = ""
@@ -141,31 +135,19 @@ class Marker:
         seed: int = 0,
         temperature: float = 0.0,
         reverse: bool = False,
-        overrides: Mapping[str, Prompt] | None = None,
     ) -> None:
         """Initialise the judge; the model is not called yet.
 
         Args:
-            model: Strong model, or a very small model that gives probabilities of options.
+            model: Model that judges.
             seed: Random seed of every request.
             temperature: Sampling temperature.
             reverse: Whether criteria and dimensions are presented in reverse order, which should not change the
                 results.
-            overrides: Templates by name that replace ``rubric``, ``adequacy`` and their brief forms.
-
-        Raises:
-            InputError: The model is very small and gives no probabilities of options.
         """
         self.model = model
-        self._small = profile_of(model).scored
-        if self._small and not isinstance(model, OptionScorer):
-            raise InputError(f"{model.name} is too small to judge in words and gives no probabilities of its answers.")
         self._seed, self._temperature, self._reverse = seed, temperature, reverse
-        suffix = "_brief" if self._small else ""
-        prompts = overrides or {}
-        self._rubric, self._adequacy = (
-            prompts.get(name) or load_prompt(name) for name in (f"rubric{suffix}", f"adequacy{suffix}")
-        )
+        self._rubric, self._adequacy = load_prompt("rubric"), load_prompt("adequacy")
 
     def assess(
         self, items: Sequence[LongAnswer], dimensions: Sequence[Dimension] = DIMENSIONS
@@ -178,7 +160,7 @@ class Marker:
         for item in items:
             if item.answer.strip():
                 tasks += [(item, parts) for parts in (item.rubric, dimensions) if parts]
-        replies = iter(self._read_probabilities(tasks) if self._small else self._ask(tasks))
+        replies = iter(self._ask(tasks))
         assessments = []
         for item in items:
             if not item.answer.strip():
@@ -215,37 +197,6 @@ class Marker:
             requests.append(JudgeRequest(rendered_prompt, schema, parse, _MAX_TOKENS * len(parts)))
         return ask_json(requests, self.model, seed=self._seed, temperature=self._temperature)
 
-    def _read_probabilities(self, tasks: Sequence[tuple[LongAnswer, Sequence[_Part]]]) -> list[Any]:
-        """Derive verdicts and ratings from the model's probabilities, calibrated by a content-free prompt."""
-        assert isinstance(self.model, OptionScorer)
-        probabilities: dict[tuple[int, int], tuple[float, ...] | None] = {}
-        for kind, prompt, name, options in (
-            (Criterion, self._rubric, "criterion", get_args(CriterionVerdict)),
-            (Dimension, self._adequacy, "dimension", _RATINGS),
-        ):
-            pairs = {
-                (task, index): (
-                    f"Question: {item.question}\n\nAnswer: {item.answer}",
-                    part.text if isinstance(part, Criterion) else part.meaning,
-                )
-                for task, (item, parts) in enumerate(tasks)
-                for index, part in enumerate(parts)
-                if isinstance(part, kind)
-            }
-            results = prompted_probabilities(
-                self.model, prompt, ("answer", name), tuple(f" {option}" for option in options), [*pairs.values()],
-                calibrated=True, words=_MAX_WORDS, encoder=None,
-            )  # fmt: skip
-            probabilities.update(zip(pairs, results, strict=True))
-        return [
-            JudgeFailure("The judge's probabilities could not be read.")
-            if any(probabilities[task, index] is None for index in range(len(parts)))
-            else tuple(
-                _interpret_probabilities(part, probabilities[task, index] or ()) for index, part in enumerate(parts)
-            )
-            for task, (_, parts) in enumerate(tasks)
-        ]
-
 
 def assess_with_scorer(
     scorer: Scorer, kind: str, items: Sequence[LongAnswer | None]
@@ -255,12 +206,6 @@ def assess_with_scorer(
         return [None] * len(items)
     assessments = iter(Marker(scorer.judge).assess([item for item in items if item is not None]))
     return [None if item is None else next(assessments) for item in items]
-
-
-def _interpret_probabilities(part: _Part, probabilities: tuple[float, ...]) -> CriterionJudgement | DimensionRating:
-    if isinstance(part, Criterion):
-        return CriterionJudgement(get_args(CriterionVerdict)[int(np.argmax(probabilities))])
-    return DimensionRating(part.name, float(np.dot(probabilities, range(LOWEST, HIGHEST + 1))))
 
 
 def _name_field(number: int, part: _Part) -> str:

@@ -463,33 +463,11 @@ PLACEHOLDERS = (BLANK, "[MASK]", "...")
 a prompt with a list."""
 
 
-def content_free_correction(
-    scorer: OptionScorer,
-    build_request: Callable[[str], OptionRequest],
-    placeholders: Sequence[str] = PLACEHOLDERS,
-) -> tuple[float, ...] | None:
-    """Return the log-probabilities of the options for a prompt without content.
-
-    Args:
-        scorer: Model.
-        build_request: Builds the request with a placeholder text instead of content.
-        placeholders: Placeholder texts.
-
-    Returns:
-        Log of the mean probability of each option, normalised over the options, to be passed to
-        :func:`option_probabilities`; None if the model names options instead of scoring them.
-
-    Raises:
-        InputError: There are no placeholders.
-        ModelError: None of the requests succeeded.
-    """
-    if not placeholders:
-        raise InputError("A content-free correction needs at least one text that says nothing, for example N/A.")
-    return compute_correction(scorer.option_logprobs([build_request(text) for text in placeholders]))
-
-
 def compute_correction(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
-    """Return the correction from the scores of prompts without content; see :func:`content_free_correction`.
+    """Return the log-probabilities of the options for prompts without content, from the scores of these prompts.
+
+    They are the logs of the mean probability of each option, normalised over the options, to be passed to
+    :func:`option_probabilities`; None if the model names options instead of scoring them.
 
     Raises:
         ModelError: None of the requests succeeded.

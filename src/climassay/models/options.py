@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, InstanceOf
 
 from climassay.models.servers import OPENAI, normalised_base_url
-from climassay.settings import settings
+from climassay.settings import settings, with_changes
 
 
 @settings(kw_only=True)
@@ -48,6 +48,11 @@ class FileModel(ModelAccess):
         """Normalise the address, removing user name and password, since it is stored with every run."""
         if self.base_url:
             object.__setattr__(self, "base_url", normalised_base_url(self.base_url))
+
+    def limited_by(self, options: "ModelOptions") -> Self:
+        """Return the entry with those limits of answers that the options set: timeout, tokens, reasoning effort."""
+        limits = {"timeout", "max_output_tokens", "reasoning_effort"} & self._shared()
+        return with_changes(self, **{name: getattr(options, name) for name in limits})
 
     @classmethod
     def from_options(cls, options: "ModelOptions", **changes: Any) -> Self:

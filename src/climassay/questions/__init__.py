@@ -9,7 +9,11 @@ from climassay.questions.formats import (
     read_questions as read_questions,
 )
 from climassay.questions.types import (
+    CHOICE_KIND as CHOICE_KIND,
     GAP as GAP,
+    GAP_KIND as GAP_KIND,
+    PROSE_KIND as PROSE_KIND,
+    RUBRIC_KIND as RUBRIC_KIND,
     TYPES as TYPES,
     QuestionType as QuestionType,
     KINDS as KINDS,

@@ -28,7 +28,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise, takewhile
@@ -40,7 +40,21 @@ from climassay.errors import InputError
 from climassay.io import Row, normalise_column_name, parse_json, parse_rows, read_bytes
 from climassay.io.decoding import decode_text
 from climassay.questions.hub import HUB, TABLE_PATTERNS, fetch_questions
-from climassay.questions.types import KINDS, LETTERS, LEVELS, TYPES, Kind, Level, Question, kinds_where, option_letter
+from climassay.questions.types import (
+    CHOICE_KIND,
+    GAP_KIND,
+    KINDS,
+    LETTERS,
+    LEVELS,
+    PROSE_KIND,
+    RUBRIC_KIND,
+    TYPES,
+    Kind,
+    Level,
+    Question,
+    kinds_where,
+    option_letter,
+)
 from climassay.questions.types.cloze import GAPS
 from climassay.questions.types.multiple_choice.keys import (
     LabelledOptions,
@@ -89,6 +103,10 @@ class QuestionSet:
     def of_kind(self, kind: Kind) -> tuple[Question, ...]:
         """Return the questions of one kind."""
         return tuple(question for question in self.questions if question.kind == kind)
+
+    def select(self, kinds: Collection[Kind]) -> "QuestionSet":
+        """Return the set with only the questions of the given kinds."""
+        return replace(self, questions=tuple(question for question in self.questions if question.kind in kinds))
 
 
 def bundled_files(name: str) -> tuple[Path, ...]:
@@ -320,14 +338,14 @@ def _convert_row(row: Row, row_number: int) -> Question:
 
 def _infer_kind(row: Row, question_field: str, options: LabelledOptions) -> Kind:
     if options.texts:
-        return kinds_where(lambda question_type: question_type.has_options and not question_type.fixed_options)[0]
+        return CHOICE_KIND
     if {"rubric", "criteria"} & set(row) or not {*_ANSWER_FIELDS, *_OPTION_FIELDS} & set(row):
-        return kinds_where(lambda question_type: question_type.is_judged)[0]
+        return RUBRIC_KIND
     if GAPS.search(_get_text(row, question_field)):
-        return kinds_where(lambda question_type: question_type.has_gap)[0]
+        return GAP_KIND
     if question_field in _STATEMENT_COLUMNS:
         return kinds_where(lambda question_type: question_type.is_statement and bool(question_type.fixed_options))[0]
-    return kinds_where(lambda question_type: question_type.is_prose and not question_type.is_judged)[0]
+    return PROSE_KIND
 
 
 def _find_options(row: Row) -> tuple[str, LabelledOptions]:
@@ -495,7 +513,7 @@ def _convert_pira_row(row: Row, row_number: int) -> Question:
             raise InputError(f"its raters found that {sentence}")
     return Question(
         id=_get_text(row, "id_qa") or f"pira-{row_number:05d}",
-        kind="freeform",
+        kind=PROSE_KIND,
         question=_require_text(row, "question_en_origin"),
         answer=_require_text(row, "answer_en_origin"),
         context=_get_text(row, "abstract") or None,

@@ -6,15 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from climassay import load_tagger
 from climassay.confidence.statement import Statement
-from climassay.confidence.tagging import (
-    BUNDLED_TAGGER,
-    LEVELS,
-    TaggingItem,
-    evaluate_on_mixes,
-    load_tagger,
-    train_tagger,
-)
+from climassay.confidence.tagging import BUNDLED_TAGGER, LEVELS, TaggingItem, evaluate_on_mixes, train_tagger
 from climassay.confidence.tagging.tagger import make_training_texts
 from climassay.errors import InputError
 from climassay.learning import ClassifierSpec, NearDuplicates, PartSpec, Provenance

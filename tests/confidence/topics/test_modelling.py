@@ -109,8 +109,8 @@ def test_two_statements_of_one_id_are_refused(fitted):
 def test_five_hundred_real_statements_give_the_same_topics_every_time(tmp_path, monkeypatch):
     import csv
 
+    from climassay import load_encoder
     from climassay.confidence.statement import Statement
-    from climassay.models.encoders import load_encoder
 
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path))
     with (DATA / "climatex_train.tsv").open(encoding="utf-8", newline="") as file:

@@ -8,16 +8,16 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 
 from climassay.errors import InputError
-from climassay.generation import Decision, Wording, read_drafts
-from climassay.generation.publishing import (
-    canary_sentence,
+from climassay.generation import (
+    Decision,
+    Wording,
     contains_canary,
-    find_canaries,
     publish_dataset,
     push_dataset,
     read_dataset,
-    read_dataset_questions,
+    read_drafts,
 )
+from climassay.generation.publishing import canary_sentence, find_canaries, read_dataset_questions
 from climassay.primer import gold_questions
 from climassay.questions import read_questions
 from generated_drafts import draft, drafts, passage, rejected

@@ -81,7 +81,7 @@ def test_a_failed_call_decides_nothing(scorer):
 
 
 def test_the_bundled_encoder_tells_a_question_of_another_subject():
-    from climassay.models.encoders import load_encoder
+    from climassay import load_encoder
 
     encoder = load_encoder()
     other = freeform(

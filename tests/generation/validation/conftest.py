@@ -52,7 +52,6 @@ class VerdictModel:
             if "fail" in prompt:
                 found.append(OptionScores.failed("The model fails."))
             else:
-                # A bias of 1 for INVALID that a content-free prompt shows.
                 valid = 2.0 * ("Answer: It warms." in prompt)
                 found.append(OptionScores((valid - 3.0, -2.0)))
             if on_result is not None:

@@ -18,7 +18,6 @@ from climassay.generation.validation import (
 from climassay.generation.validation.loading import write_training_record
 from climassay.generation.validation.readers import validation_request
 from climassay.generation.validation.training import calibrate_prompted, split_labels
-from climassay.prompts import ProfileSettings
 
 
 def test_the_prompt_has_all_that_the_paper_shows(make_draft):
@@ -30,16 +29,13 @@ def test_the_prompt_has_all_that_the_paper_shows(make_draft):
     assert request.options == (" VALID", " INVALID")
 
 
-def test_content_free_answers_are_taken_out(verdicts, make_draft):
+def test_probabilities_are_those_of_the_two_verdicts(verdicts, make_draft):
     drafts = [make_draft(1), make_draft(2, answer="It cools."), make_draft(3, question="Does it fail?")]
-    plain = PromptedValidator(verdicts, content_free=False).judge(drafts)
-    # log-odds 1 and -1 for the two answers; without content the model leans to INVALID by 1.
-    assert plain[0] == pytest.approx(1 / (1 + math.exp(-1)))
-    assert plain[1] == pytest.approx(1 / (1 + math.exp(1)))
-    corrected = PromptedValidator(verdicts).judge(drafts)
-    assert corrected[0] == pytest.approx(1 / (1 + math.exp(-2)))
-    assert corrected[1] == pytest.approx(0.5)
-    assert plain[2] is corrected[2] is None
+    # The log-odds of the two answers are 1 and -1.
+    valid, invalid, failed = PromptedValidator(verdicts).judge(drafts)
+    assert valid == pytest.approx(1 / (1 + math.exp(-1)))
+    assert invalid == pytest.approx(1 / (1 + math.exp(1)))
+    assert failed is None
 
 
 def test_a_model_that_cannot_work_decides_nothing(make_draft, verdicts):
@@ -80,7 +76,7 @@ def test_labels_are_held_out_by_passage_with_both_kinds(labels):
 
 
 def test_a_fine_tuned_model_keeps_its_calibration_and_threshold(labels, verdicts, tmp_path):
-    asked = PromptedValidator(verdicts, content_free=False, name="adapter:test")
+    asked = PromptedValidator(verdicts, name="adapter:test")
     found = calibrate_prompted(asked, labels, labels.drafts[:20], labels.drafts[20:], precision=0.9)
     assert found.scores.evaluation.auroc.value == 1
     assert found.record.kinds == ("freeform",)
@@ -139,16 +135,8 @@ def test_a_job_without_a_validator_is_not_loaded(tmp_path, verdicts):
         load_validator(f"api:{state}", load=lambda *_, **__: verdicts)
 
 
-@pytest.mark.parametrize("calibrated", [True, False])
-def test_a_recipe_decides_whether_a_prompted_validator_is_corrected(verdicts, calibrated):
-    asked = load_validator(
-        "prompted:local:a", load=lambda *_, **__: verdicts, profile=ProfileSettings(calibrated=calibrated)
-    )
-    assert asked.content_free is calibrated
-
-
 def test_a_record_without_kinds_is_damaged(labels, verdicts, tmp_path):
-    prompted = PromptedValidator(verdicts, content_free=False, name="adapter:test")
+    prompted = PromptedValidator(verdicts, name="adapter:test")
     trained = calibrate_prompted(prompted, labels, labels.drafts[:20], labels.drafts[20:])
     write_training_record(trained.record, tmp_path)
     file = tmp_path / "climassay-validator.json"

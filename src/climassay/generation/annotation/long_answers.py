@@ -22,7 +22,7 @@ from climassay.generation.draft import Draft, Origin, SourcePassage, Wording, dr
 from climassay.metrics.long_answers import DIMENSIONS
 from climassay.metrics.registry import LongAnswer
 from climassay.models import Encoder
-from climassay.questions import Criterion, Question
+from climassay.questions import RUBRIC_KIND, Criterion, Question
 from climassay.questions.types.longform import (
     BETTER,
     CRITERION,
@@ -78,7 +78,7 @@ def _rating_item(answer: BlindAnswer, texts: tuple[str, ...], options: tuple[str
         for number, text in enumerate(texts, start=1)
     )
     wording = Wording(answer.question.question, options=options)
-    draft = Draft(item_id, "longform", "base", wording, passages, Origin("", "", (), 0))
+    draft = Draft(item_id, RUBRIC_KIND, "base", wording, passages, Origin("", "", (), 0))
     return StoredDraft(draft, answer.question.id, 0)
 
 
@@ -175,7 +175,7 @@ def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
         if question.context:
             passages.append(SourcePassage(f"{item_id}-text", question.context, question.id, *source))
         wording = Wording(question.question, format_rubric(question.rubric), options=(RUBRIC,))
-        draft = Draft(item_id, "longform", "base", wording, tuple(passages), Origin("", "", (), 0))
+        draft = Draft(item_id, RUBRIC_KIND, "base", wording, tuple(passages), Origin("", "", (), 0))
         results.append(StoredDraft(draft, question.id, 0))
     return results
 
@@ -202,7 +202,7 @@ def finished_rubrics(items: Iterable[AnnotationItem]) -> list[Question]:
         answer, *texts = item.draft.passages
         question = Question(
             answer.document_id,
-            "longform",
+            RUBRIC_KIND,
             item.draft.wording.question,
             answer.text,
             context=texts[0].text if texts else None,

@@ -17,7 +17,7 @@ from climassay.questions import Question
 def question_drafts(questions: Iterable[Question]) -> Iterator[StoredDraft]:
     """Yield an annotation item for each question; long-form questions, whose answers are rated instead, are skipped."""
     for question in questions:
-        if question.kind == "longform":
+        if question.type.is_judged:
             continue
         draft = question_draft(question)
         document, section = question.document or "", question.section or ""

@@ -5,7 +5,7 @@ modules find unsuitable seed passages and near-duplicates.
 """
 
 from climassay.generation.draft import question_draft
-from climassay.generation.screening.answer_checks import REPLACED_CHECKS, SelfConsistency, Verification, answer_check
+from climassay.generation.screening.answer_checks import REPLACED_CHECKS, Verification
 from climassay.generation.screening.catalogue import (
     CHECKS,
     CheckCount,
@@ -23,6 +23,6 @@ from climassay.generation.screening.question_checks import other_language
 
 __all__ = [
     "CHECKS", "MODEL_CHECKS", "REPLACED_CHECKS", "TERM_CHECKS", "Check", "CheckCount", "DuplicateFinder",
-    "SelfConsistency", "Verification", "answer_check", "check_counts", "check_names", "other_language", "passage_fault",
-    "question_draft", "screen", "screening_table",
+    "Verification", "check_counts", "check_names", "other_language", "passage_fault", "question_draft", "screen",
+    "screening_table",
 ]  # fmt: skip

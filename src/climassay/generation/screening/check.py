@@ -10,7 +10,7 @@ from climassay.registry import Registry
 
 QUESTION_KINDS = kinds_where(lambda question_type: not question_type.is_statement)
 """Kinds whose text is a question rather than a statement."""
-CHOICE_KINDS = kinds_where(lambda question_type: question_type.has_options and not question_type.fixed_options)
+CHOICE_KINDS = kinds_where(lambda question_type: question_type.has_lettered_options)
 """Kinds in which each question has its own options."""
 GAP_KINDS = kinds_where(lambda question_type: question_type.has_gap)
 """Kinds whose text is a statement with a masked term."""

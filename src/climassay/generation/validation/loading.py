@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
@@ -20,8 +20,7 @@ from climassay.generation.validation.validators import (
 from climassay.io import describe_first_problem, parse_json, read_text, write_file
 from climassay.learning import ActivationStore
 from climassay.models import ModelOptions, load_model
-from climassay.models.contract import Encoder, Generator, OpenWeights, OptionScorer
-from climassay.prompts import ProfileSettings, profile_of
+from climassay.models.contract import Encoder, Generator, OpenWeights, OptionScorer, unwrap_model
 from climassay.questions import KINDS
 
 PROMPTED_FORMAT = "climassay-prompted-validator"
@@ -40,7 +39,6 @@ def load_validator(
     prompts: Path | None = None,
     subject: Subject | None = None,
     store: ActivationStore | None = None,
-    profile: ProfileSettings | None = None,
 ) -> Validator:
     """Load a validator by its name.
 
@@ -57,7 +55,6 @@ def load_validator(
         prompts: Folder of the user's own templates.
         subject: Field of science for ``prompted:``; trained validators use that of their training.
         store: Cache of hidden states.
-        profile: Settings that may override whether ``prompted:`` is corrected by content-free prompts.
 
     Raises:
         InputError: The name has none of these forms, or the model is unsuitable.
@@ -66,18 +63,15 @@ def load_validator(
     kinds_and_names = [entry.partition("=") for entry in name.split(",")]
     if all(kind.strip() in KINDS and validator_name for kind, _, validator_name in kinds_and_names):
         load_by_name = partial(
-            load_validator,
-            load=load, encoder=encoder, prompts=prompts, subject=subject, store=store, profile=profile,
-        )  # fmt: skip
+            load_validator, load=load, encoder=encoder, prompts=prompts, subject=subject, store=store
+        )
         return ByKind(
             {kind.strip(): load_by_name(validator_name.strip()) for kind, _, validator_name in kinds_and_names}
         )
     method, _, target = name.partition(":")
     prompt = validation_prompt(prompts)
     if method == "prompted" and target:
-        model = _load_scorer(target, load)
-        is_calibrated = profile_of(model, profile).calibrated
-        return PromptedValidator(model, prompt, subject or Subject(), content_free=is_calibrated)
+        return PromptedValidator(_load_scorer(target, load), prompt, subject or Subject())
     if method in ("adapter", "api") and target:
         path = Path(target).expanduser()
     else:
@@ -115,9 +109,9 @@ def load_validator(
 
 def _load_scorer(name: str, load: LoadModel) -> OptionScorer:
     model = load(name)
-    if not isinstance(model, OptionScorer):
+    if not isinstance(unwrap_model(model), OptionScorer):
         raise InputError(f"{name} gives no probabilities of answers: use another model as validator.")
-    return model
+    return cast(OptionScorer, model)
 
 
 def training_method(path: Path) -> Literal["adapter", "api", "file"]:

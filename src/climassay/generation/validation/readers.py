@@ -14,7 +14,7 @@ from climassay.learning import ActivationStore, Provenance, harvest
 from climassay.metrics.pair_features import NAMES, content_words, pair_features
 from climassay.models.contract import Encoder, OpenWeights, OptionRequest
 from climassay.prompts import Prompt, load_prompt
-from climassay.questions import TYPES, option_letter
+from climassay.questions import option_letter
 
 FloatArray = NDArray[np.float64]
 CountCallback = Callable[[int], None]
@@ -56,34 +56,14 @@ def check_prompt(trained: Provenance, prompt: Prompt) -> None:
 
 def validation_request(draft: Draft, prompt: Prompt, subject: Subject) -> OptionRequest:
     """Build the request that asks a model whether a draft is valid (ClimaQA, appendix A.5.2)."""
-    wording, context = draft.wording, draft.context[:MAX_CONTEXT_LENGTH]
-    return _build_request(prompt, subject, draft.kind, wording.question, wording.options, wording.answer, context)
-
-
-def content_free_request(kind: str, n_options: int, text: str, prompt: Prompt, subject: Subject) -> OptionRequest:
-    """Build a validation request in which a placeholder replaces question, options, answer and context.
-
-    Args:
-        kind: Kind of the question.
-        n_options: Number of options.
-        text: Placeholder, for example ``N/A``.
-        prompt: Prompt template ``validate``.
-        subject: Field of science of the questions.
-    """
-    return _build_request(prompt, subject, kind, text, (text,) * n_options, text, text)
-
-
-def _build_request(
-    prompt: Prompt, subject: Subject, kind: str, question: str, options: tuple[str, ...], answer: str, context: str
-) -> OptionRequest:
-    lettered_options = [{"letter": option_letter(index), "text": option} for index, option in enumerate(options)]
+    wording = draft.wording
     rendered_prompt = prompt.render(
-        kind=TYPES[kind].plural,
+        kind=draft.type.plural,
         field=subject.field,
-        question=question,
-        options=lettered_options,
-        answer=answer,
-        context=context,
+        question=wording.question,
+        options=[{"letter": option_letter(index), "text": option} for index, option in enumerate(wording.options)],
+        answer=wording.answer,
+        context=draft.context[:MAX_CONTEXT_LENGTH],
     )
     return OptionRequest(rendered_prompt.messages, ANSWERS, rendered_prompt.assistant_prefix)
 

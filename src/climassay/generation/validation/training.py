@@ -299,7 +299,7 @@ def train_adapter(
     tuned_model = load_model(adapter.model)
     if not isinstance(tuned_model, OptionScorer):
         raise ModelError(f"{adapter.model} gives no probabilities of answers.")
-    validator = PromptedValidator(tuned_model, prompt, subject, content_free=False, name=f"adapter:{adapter.name}")
+    validator = PromptedValidator(tuned_model, prompt, subject, name=f"adapter:{adapter.name}")
     result = calibrate_prompted(validator, labels, training_labels, test_labels, precision=precision, seed=seed)
     write_training_record(result.record, adapter.folder)
     return result
@@ -342,7 +342,7 @@ def train_api(
     training_labels, test_labels = split_labels(labels, hold_out, seed=seed)
     data = api_examples(training_labels, prompt, subject)
     job = fine_tune(model, data, state, seed=seed, on_status=on_status, **options)
-    validator = PromptedValidator(load(job.model_name), prompt, subject, content_free=False, name=f"api:{job.model}")
+    validator = PromptedValidator(load(job.model_name), prompt, subject, name=f"api:{job.model}")
     result = calibrate_prompted(validator, labels, training_labels, test_labels, precision=precision, seed=seed)
     write_state(replace(job, facts={"validator": prompted_facts(result.record)}), state)
     return result

@@ -22,7 +22,6 @@ from climassay.generation.validation.readers import (
     FeatureReader,
     FloatArray,
     check_prompt,
-    content_free_request,
     validation_prompt,
     validation_request,
 )
@@ -35,14 +34,8 @@ from climassay.learning import (
     Threshold,
     check_array,
 )
-from climassay.models.contract import (
-    PLACEHOLDERS,
-    OptionScorer,
-    OptionScores,
-    content_free_correction,
-    option_probabilities,
-)
-from climassay.prompts import Prompt, profile_of
+from climassay.models.contract import OptionScorer, OptionScores
+from climassay.prompts import Prompt
 from climassay.questions import KINDS
 
 REASON = "invalid by the validator"
@@ -239,10 +232,6 @@ class PromptedValidator(Validator):
     model: OptionScorer
     prompt: Prompt = field(default_factory=validation_prompt)
     subject: Subject = field(default_factory=Subject)
-    content_free: bool | None = None
-    """Whether to correct for the model's prior preference by content-free prompts (see
-    :func:`~climassay.models.contract.content_free_correction`). None: as the model's profile says. It
-    should be False for fine-tuned models, whose preference comes from the labels."""
     record: TrainingRecord | None = None
     """Training record of a fine-tuned model. Without it the probabilities are uncalibrated, and drafts of all kinds are
     judged."""
@@ -260,7 +249,7 @@ class PromptedValidator(Validator):
             InputError: The text of the prompt differs from that in training.
         """
         check_prompt(record.provenance, prompt)
-        return cls(model, prompt, record.subject, content_free=False, record=record, name=name)
+        return cls(model, prompt, record.subject, record, name)
 
     @property
     def threshold(self) -> Threshold | None:
@@ -287,29 +276,17 @@ class PromptedValidator(Validator):
             if on_judged is not None:
                 on_judged(1)
 
-        shapes = [(drafts[index].kind, len(drafts[index].wording.options)) for index in indices]
         try:
             scores = self.model.option_logprobs(requests, on_result=on_result) if requests else []
-            corrections = {shape: self._content_free_scores(*shape) for shape in dict.fromkeys(shapes)}
         except ModelError as error:
             # The pipeline continues without the validator; these drafts stay undecided.
-            scores, corrections = [OptionScores.failed(str(error)) for _ in indices], {}
+            scores = [OptionScores.failed(str(error)) for _ in indices]
         results: list[float | None] = [None] * len(drafts)
-        for index, shape, score in zip(indices, shapes, scores, strict=True):
+        for index, score in zip(indices, scores, strict=True):
             if score.error is None:
-                valid, invalid = option_probabilities(score, corrections[shape])
-                results[index] = float(np.log(max(valid, 1e-300)) - np.log(max(invalid, 1e-300)))
+                valid_logprob, invalid_logprob = score.logprobs
+                results[index] = valid_logprob - invalid_logprob
         return results
-
-    def _content_free_scores(self, kind: str, n_options: int) -> tuple[float, ...] | None:
-        """Return the scores for content-free prompts, which are subtracted; None if nothing is corrected."""
-        if not (profile_of(self.model).calibrated if self.content_free is None else self.content_free):
-            return None
-        return content_free_correction(
-            self.model,
-            lambda text: content_free_request(kind, n_options, text, self.prompt, self.subject),
-            PLACEHOLDERS,
-        )
 
 
 def _to_probabilities(calibrator: Calibrator | None, log_odds: FloatArray | Sequence[float]) -> list[float]:

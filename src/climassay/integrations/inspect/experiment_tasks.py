@@ -32,7 +32,7 @@ from climassay.errors import InputError
 from climassay.integrations.inspect.provider import ClimassayModel, inspect_model
 from climassay.integrations.task_outcomes import SampleScores, TaskOutcomes, is_mean
 from climassay.models import contract
-from climassay.questions import LETTERS, Kind, Question
+from climassay.questions import CHOICE_KIND, LETTERS, PROSE_KIND, Kind, Question
 from climassay.records import RecordedModel, RequestCounts
 from climassay.settings import resolve_file
 
@@ -101,7 +101,7 @@ def run_tasks(
         evaluated_model = inspect_model(recorded_model, on_answer=on_answer)
         grader = None if spec.grader is None else inspect_model(ask(opened_model(spec.grader)))
         for name in n_answers_by_task:
-            progress.on_cell(evaluation.Cell(name, model.display_name, SETTING, "mcq"), "asked")
+            progress.on_cell(evaluation.Cell(name, model.display_name, SETTING, CHOICE_KIND), "asked")
         logs = runner.run(evaluated_model, grader)
         counts = recorded_model.tally
         for log in logs:
@@ -365,7 +365,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
             sample.target if isinstance(sample.target, str) else ", ".join(sample.target) for sample in first_samples
         ]
         self.targets = [str(letter) for letter in letters] if self.choices else target_texts
-        kind: Kind = "mcq" if self.choices else "freeform"
+        kind: Kind = CHOICE_KIND if self.choices else PROSE_KIND
         questions = {}
         for sample, target in zip(first_samples, self.targets, strict=True):
             options = tuple(sample.choices or ()) if self.choices else ()

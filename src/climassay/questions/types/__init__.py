@@ -43,30 +43,10 @@ class TypeCheck(NamedTuple):
     """Function that describes the fault of a question in one sentence, or returns None if it has no fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """Maximum numbers of characters in the texts of a generated question.
-
-    Small models often write up to the limit. Large models follow the lengths in the prompt; their limits are higher and
-    only stop endless texts.
-    """
-
-    question: int
-    answer: int
-    """Maximum number of characters of a freeform answer."""
-    option: int
-    statement: int
-    reason: int = 0
-    """Maximum number of characters of the reason for declining a passage; 0 to omit the reason."""
-    term: int = 0
-    """Maximum number of characters of the term to mask; 0 to let a masker choose the term."""
-
-
 class QuestionType:
     """Base class of question types; the defaults suit a question answered in free text.
 
-    The prompts of a type are in its folder: ``NAME`` asks a question, ``generate_NAME`` and ``generate_NAME_brief``
-    generate one from passages.
+    The prompts of a type are in its folder: ``NAME`` asks a question, ``generate_NAME`` generates one from passages.
     """
 
     name: str
@@ -99,6 +79,12 @@ class QuestionType:
     """Maximum number of tokens in an answer."""
     draft_tokens: int = 90
     """Typical number of tokens of a generated question with its answer, as JSON."""
+    writer_texts: Mapping[str, int] = MappingProxyType({"question": 2000, "answer": 2000})
+    """Maximum number of characters of each text that a model writes for a question, by name. Models follow the lengths
+    in the prompt; these limits are higher and only stop endless texts."""
+    writer_lists: Mapping[str, tuple[int, int]] = MappingProxyType({})
+    """Size of each list of texts that a model writes for a question, by name: the number of texts in the list, and the
+    maximum number of characters of each."""
     category: str = "question-answering"
     """Task category on the Hugging Face hub."""
     in_climaqa: bool = False
@@ -107,6 +93,11 @@ class QuestionType:
     """Names of climassay's metrics for this type; metrics of other packages name their types themselves."""
     checks: tuple[TypeCheck, ...] = ()
     """Checks for faults that only drafts of this type can have."""
+
+    @property
+    def has_lettered_options(self) -> bool:
+        """Whether each question has its own options, which are labelled with letters and can be reordered."""
+        return self.has_options and not self.fixed_options
 
     # Reading and asking
 
@@ -169,17 +160,6 @@ class QuestionType:
 
     # Writing
 
-    def writer_texts(self, bounds: Lengths) -> dict[str, int]:
-        """Return the maximum number of characters of each text that a model writes for a question, by name."""
-        return {"question": bounds.question, "answer": bounds.answer}
-
-    def writer_lists(self, bounds: Lengths) -> dict[str, tuple[int, int]]:
-        """Return the size of each list of texts that a model writes for a question, by name of the list.
-
-        The size is the number of texts in the list, and the maximum number of characters of each text.
-        """
-        return {}
-
     def example_fields(self, question: "Question") -> dict[str, Any]:
         """Return the texts and lists from which :meth:`assemble` would create this question.
 
@@ -192,7 +172,7 @@ class QuestionType:
         """Create a question from the texts and lists that a model wrote.
 
         Args:
-            fields: Texts and lists by the names in :meth:`writer_texts` and :meth:`writer_lists`.
+            fields: Texts and lists by the names in :attr:`writer_texts` and :attr:`writer_lists`.
             position: Index at which to place the correct option.
             generator: Random generator, for example for the order of distractors.
         """
@@ -263,6 +243,16 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 def kinds_where(is_included: Callable[[QuestionType], bool]) -> tuple[Kind, ...]:
     """Return the kinds whose question type meets a condition, in the order of :data:`KINDS`."""
     return tuple(kind for kind, question_type in TYPES.items() if is_included(question_type))
+
+
+CHOICE_KIND = kinds_where(lambda question_type: question_type.has_lettered_options)[0]
+"""Kind of a question with its own options."""
+GAP_KIND = kinds_where(lambda question_type: question_type.has_gap)[0]
+"""Kind of a statement with a masked term."""
+RUBRIC_KIND = kinds_where(lambda question_type: question_type.is_judged)[0]
+"""Kind of a question whose answers are judged by a rubric."""
+PROSE_KIND = kinds_where(lambda question_type: question_type.is_prose and not question_type.is_judged)[0]
+"""Kind of a question that is answered in sentences and has a reference answer."""
 
 
 @dataclass(frozen=True, slots=True)

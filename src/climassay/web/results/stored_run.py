@@ -340,7 +340,6 @@ _REPORT_BUILDERS: Sequence[tuple[str, str, ReportBuilder, tuple[str, ...]]] = (
     ("", "transcript", _factcheck_report, ("published",)),
     ("judge benchmark", "judges", _judges_report, ()),
     ("judge rank", "ranking", _ranking_report, ()),
-    ("judge apply", "ranking", _ranking_report, ()),
     ("judge insert", "labels", _insertion_report, ()),
     ("ask", "answer", _answer_report, ()),
     ("generate run", "streams", _generation_report, ()),

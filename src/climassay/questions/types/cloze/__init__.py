@@ -3,10 +3,11 @@
 import random
 import re
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.questions.types import GAP, Content, Lengths, QuestionType
+from climassay.questions.types import GAP, Content, QuestionType
 
 if TYPE_CHECKING:
     from climassay.questions.types import Question
@@ -42,6 +43,7 @@ class Cloze(QuestionType):
     """Maximum number of tokens in an answer, enough for one scientific word and to detect a longer answer."""
     draft_tokens = 50
     metrics = ("exact_match", "exact_match_normalised", "phrase_similarity")
+    writer_texts = MappingProxyType({"statement": 1000, "term": 60})
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
         """Return the statement with its gap written as ``<MASK>``.
@@ -70,10 +72,6 @@ class Cloze(QuestionType):
         if not text:
             return ("empty",)
         return ("more than one word",) if len(re.findall(r"\S+", text)) > 1 else ()
-
-    def writer_texts(self, bounds: Lengths) -> dict[str, int]:
-        """Return the length limits of the complete statement and, if the model chooses it, of the term to mask."""
-        return {"statement": bounds.statement} | ({"term": bounds.term} if bounds.term else {})
 
     def example_fields(self, question: "Question") -> dict[str, Any]:
         """Return the statement with its gap filled, and the term."""

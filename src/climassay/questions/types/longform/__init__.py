@@ -8,10 +8,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from climassay.errors import InputError
-from climassay.questions.types import Content, Criterion, CriterionLevel, Lengths, QuestionType
+from climassay.questions.types import Content, Criterion, CriterionLevel, QuestionType
 
 if TYPE_CHECKING:
     from climassay.questions.types import Question
@@ -165,6 +166,7 @@ class LongForm(QuestionType):
     is_judged = True
     has_levels = False
     max_tokens = 700
+    writer_texts = MappingProxyType({"question": 2000, "answer": 6000})
     metrics = (
         "rubric_score", "rubric_must", "rubric_uncontradicted", "presentation", "epistemics",
         "points_supported", "references_found",
@@ -201,10 +203,6 @@ class LongForm(QuestionType):
             return Content(content.question, format_rubric(rubric), content.options)
         ratings = parse_ratings(content.answer, content.options)
         return Content(content.question, format_ratings(ratings), content.options)
-
-    def writer_texts(self, bounds: Lengths) -> dict[str, int]:
-        """Return the length limits of the question and of the reference answer, which may be a paragraph."""
-        return {"question": bounds.question, "answer": 3 * bounds.answer}
 
 
 TYPE = LongForm()

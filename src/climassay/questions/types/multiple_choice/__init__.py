@@ -3,10 +3,11 @@
 import random
 from collections import Counter
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.questions.types import LETTERS, Content, Lengths, QuestionType
+from climassay.questions.types import LETTERS, Content, QuestionType
 from climassay.questions.types.multiple_choice.answers import find_chosen_option
 from climassay.questions.types.multiple_choice.keys import LabelledOptions, find_option, strip_labels
 
@@ -32,6 +33,8 @@ class MultipleChoice(QuestionType):
     """Maximum number of tokens in an answer, enough for ``The answer is (c)``."""
     draft_tokens = 130
     metrics = ("accuracy",)
+    writer_texts = MappingProxyType({"question": 2000, "answer": 1000})
+    writer_lists = MappingProxyType({"distractors": (N_DISTRACTORS, 1000)})
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
         """Return the question with its options.
@@ -59,14 +62,6 @@ class MultipleChoice(QuestionType):
     def parse_choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
         """Return the index of the option that an answer chooses; see :func:`.answers.find_chosen_option`."""
         return find_chosen_option(text, options, texts)
-
-    def writer_texts(self, bounds: Lengths) -> dict[str, int]:
-        """Return the length limits of the question and of the correct option; models never write a letter."""
-        return {"question": bounds.question, "answer": bounds.option}
-
-    def writer_lists(self, bounds: Lengths) -> dict[str, tuple[int, int]]:
-        """Return the number of distractors and their length limit."""
-        return {"distractors": (N_DISTRACTORS, bounds.option)}
 
     def example_fields(self, question: "Question") -> dict[str, Any]:
         """Return the question, its correct option and its distractors.

@@ -3,10 +3,11 @@
 import random
 import re
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.questions.types import Content, Lengths, QuestionType, TypeCheck
+from climassay.questions.types import Content, QuestionType, TypeCheck
 
 if TYPE_CHECKING:
     from climassay.questions.types import Question
@@ -46,6 +47,7 @@ class TrueFalse(QuestionType):
     max_tokens = 8
     """Maximum number of tokens in an answer, enough for ``The statement is false``."""
     metrics = ("accuracy",)
+    writer_texts = MappingProxyType({"true_statement": 1000, "false_statement": 1000})
     checks = (
         TypeCheck(
             "question for a statement",
@@ -85,10 +87,6 @@ class TrueFalse(QuestionType):
         clause = _CLAUSE_END.split(answer.lstrip(), maxsplit=1)[0] if begins_with_label else answer
         is_clear = begins_with_label or len(set(indices)) == 1
         return indices[0] if indices and is_clear and "not" not in re.findall(r"\w+", clause) else None
-
-    def writer_texts(self, bounds: Lengths) -> dict[str, int]:
-        """Return the length limits of a true statement and of its false version, which differs by one change."""
-        return {"true_statement": bounds.statement, "false_statement": bounds.statement}
 
     def example_fields(self, question: "Question") -> dict[str, Any]:
         """Raise an error: a model writes two statements, but a question contains only one of them.
