@@ -468,6 +468,8 @@ def test_options_and_keys_of_many_shapes_are_read(tmp_path, fields, options, cor
         ("question,A,B,answer_index\nWhich?,N2,CO2,1\n", ("N2", "CO2"), 1),
         ("question,A,B,answer_index\nWhich?,N2,CO2,1.0\n", ("N2", "CO2"), 1),
         ("Question,Answer 1,Answer 2,Answer 3,Correct\nWhich?,N2,O2,CO2,2\n", ("N2", "O2", "CO2"), 1),
+        ("prompt,A,B,answer_idx\nWhich?,N2,CO2,B\n", ("N2", "CO2"), 1),
+        ("Question Text,A,B,answer_idx\nWhich?,N2,CO2,1\n", ("N2", "CO2"), 1),
         ("\u200bquestion,A,B,answer\nWhich?,N2,CO2,B\n", ("N2", "CO2"), 1),
         ("statement;label\nDas Meer kocht.;FALSCH\n", ("True", "False"), 1),
         ("statement;label\nLa mer est salée.;Vrai\n", ("True", "False"), 0),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -123,6 +124,10 @@ def respell(query: str, has_word: Callable[[str], bool]) -> str:
 
     Words are joined or divided (``bio-energy``, ``PM 2.5``, ``CFC11``), put into the plural or singular (``NDC``), or
     accented (``Erwaermung``, ``rechauffement``, since the full-text index removes accents only after stemming).
+
+    Args:
+        query: Words to search for.
+        has_word: Function that returns whether a passage contains any word of a text.
     """
 
     def occurs(text: str) -> bool:
@@ -131,16 +136,22 @@ def respell(query: str, has_word: Callable[[str], bool]) -> str:
 
     tokens = _COMPOUND.findall(query)
     is_known = [occurs(token) for token in tokens]
+    spellings = [() if is_known[index] else tuple(_vary_spelling(token)) for index, token in enumerate(tokens)]
+    pairs = [
+        "" if all(is_known[index : index + 2]) else "".join(tokens[index : index + 2])
+        for index in range(len(tokens) - 1)
+    ]
+    # One search for all spellings: most missing words have none that occurs.
+    if all(is_known) or not has_word(" ".join([*chain(*spellings), *pairs])):
+        return query
     results: list[str] = []
     index = 0
     while index < len(tokens):
-        pair = tokens[index : index + 2]
-        if not all(is_known[index : index + 2]) and len(pair) == 2 and occurs("".join(pair)):
-            results.append("".join(pair))
+        if index < len(pairs) and pairs[index] and occurs(pairs[index]):
+            results.append(pairs[index])
             index += 2
             continue
-        spellings = () if is_known[index] else _vary_spelling(tokens[index])
-        results.append(next(filter(occurs, spellings), tokens[index]))
+        results.append(next(filter(occurs, spellings[index]), tokens[index]))
         index += 1
     return query if results == tokens else " ".join(results)
 

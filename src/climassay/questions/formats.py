@@ -7,13 +7,14 @@ A file can be CSV, TSV, JSONL, a JSON array (perhaps inside ``{"data": [...]}``)
 are recognised by name, in any case and with spaces, hyphens or underscores:
 
 =========  ========================================================================================================
-question   ``question``; ``statement`` or ``claim`` for one that is true or false; ``<MASK>`` in it makes it a cloze
+question   ``question``, ``question_text`` or ``prompt``; ``statement`` or ``claim`` for one that is true or false;
+           ``<MASK>`` in it makes it a cloze
 options    ``options`` or ``choices``: a list, a text of labelled options or of options separated by lines, bars or
            semicolons, ``{"A": ...}``, or ``{"text": [...], "label": [...]}``; or a column for each: ``A``, ``B`` ...,
            ``option_a`` ..., ``choice_1`` ..., ``answer_1`` ...
 answer     ``answer``, ``answerKey``, ``label`` ...: label or text of the correct option, or the answer itself; with
            ``choices``, as in MMLU, an index from 0. ``correct`` and ``alternative`` hold the label of the correct
-           option, ``answer_index`` its index from 0
+           option, ``answer_index`` its index from 0, and ``answer_idx`` either
 others     ``id``, ``kind``, ``level`` or ``complexity``, ``passage`` or ``context``, ``document``, ``section``,
            ``audience``, ``rubric`` or ``criteria``, ``validation``
 =========  ========================================================================================================
@@ -68,8 +69,8 @@ PRIMER = "primer"
 LONG_ANSWERS = "primer:long_answers"
 """Name of the 24 bundled long-form questions with rubrics, which can be given instead of a question file."""
 _BUNDLED_FILES = {PRIMER: ("physical_climate", "aerosols_clouds"), LONG_ANSWERS: ("long_answers",)}
-_QUESTION_COLUMNS = ("question", "statement", "claim")
-_STATEMENT_COLUMNS = _QUESTION_COLUMNS[1:]
+_STATEMENT_COLUMNS = ("statement", "claim")
+_QUESTION_COLUMNS = ("question", "question_text", "prompt", *_STATEMENT_COLUMNS)
 _OPTION_FIELDS = ("options", "choices")
 _ANSWER_FIELDS = ("answer", "answerkey", "answer_key", "correct_answer", "label", "target")
 _LABEL_FIELDS = ("correct", "alternative", "correct_option")
@@ -256,6 +257,9 @@ def _normalise_columns(row: Row) -> dict[str, Any]:
         key = normalise_column_name(name)
         if _is_empty(fields.get(key)):
             fields[key] = value
+    if "answer_idx" in fields:
+        is_index = _WHOLE_NUMBER.fullmatch(str(fields["answer_idx"])) is not None
+        fields.setdefault("answer_index" if is_index else "correct", fields["answer_idx"])
     if isinstance(question := fields.get("question"), Mapping) and "stem" in question:  # ARC's own files
         fields |= {**question, "question": question["stem"]}
     return fields
