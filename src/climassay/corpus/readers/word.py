@@ -338,6 +338,9 @@ class _Simplifier:
             return [element]
         if tag == f"{_WORD}p":
             return self._rewrite_paragraph(element)
+        if tag == f"{_WORD}sdt" and element.find(f"{_WORD}sdtPr/{_WORD}showingPlcHdr") is not None:
+            self.omitted_counts["empty form fields"] += 1
+            return []
         if tag in _UNWRAPPED_TAGS:
             return self._rewrite_all(element)
         if tag in _SPACES:
