@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.claim_identity import folded_case
+from climassay.corpus.latex import plain_latex
 from climassay.errors import InputError
 from climassay.metrics.registry import Batch, Candidates, References, Scorer, answer_pairs, metric
 from climassay.models.contract import Encoder
@@ -18,13 +19,8 @@ from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 _POWER = re.compile(r"(?<=\d)(?:<sup>|(?=[⁻⁰¹²³⁴-⁹]))", re.IGNORECASE)
 """Pattern of the position before an exponent. A sign is inserted there, so that 10² does not become 102."""
 _MARKUP = re.compile(r"</?su[bp]>", re.IGNORECASE)
-_LATEX = re.compile(
-    r"\$(?=\S)(?P<math>[^$]*\S)\$(?!\d)|\\(?:mathrm|mathit|text|ce)\s*\{(?P<styled>[^{}]*)\}"
-    r"|(?<=[A-Za-z])_\{?(?=\d)"
-)
-"""Pattern of LaTeX that only styles its argument ($CO_2$, \\mathrm{CO}_{2}), and of the sign before a subscript.
-
-Amounts of money ($5 and $6) do not match."""
+_BARE_SUBSCRIPT = re.compile(r"(?<=[A-Za-z])_\{?(?=\d)")
+"""Pattern of the sign before a subscript outside of LaTeX math, as in CO_2."""
 _FRACTION = re.compile(r"(?=[¼-¾⅐-⅞])")
 _SIGNS = str.maketrans(
     dict.fromkeys("\N{MINUS SIGN}\N{EN DASH}\N{NON-BREAKING HYPHEN}\N{HYPHEN}", "-")
@@ -113,9 +109,8 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
 
 def normalised_words(text: str) -> list[str]:
     """Split a text into the normalised words, numbers and signs that :func:`exact_match_normalised` compares."""
-    while (plain_text := _LATEX.sub(lambda match: match["math"] or match["styled"] or "", text)) != text:
-        text = plain_text
-    text_with_separators = _FRACTION.sub(" ", _MARKUP.sub("", _POWER.sub("^", text)))
+    plain_text = _BARE_SUBSCRIPT.sub("", plain_latex(text))
+    text_with_separators = _FRACTION.sub(" ", _MARKUP.sub("", _POWER.sub("^", plain_text)))
     normalised_text = folded_case(
         " ".join(unicodedata.normalize("NFKC", text_with_separators).translate(_SIGNS).split())
     )
