@@ -75,7 +75,7 @@ def serve(folder: Path, files: int) -> None:
                 report.event("number", {"n": time.time()})
 
     app = create_app(place)
-    place.jobs.register("check", tick, "models")
+    place.jobs.register("check", tick, "checks")
     print(port, place.jobs.submit("check", "Work", {}), flush=True)
     uvicorn.Server(server_config(app, settings)).run(sockets=sockets)
 

@@ -6,9 +6,11 @@ The workspace has the primer's books as four collections, one of 12,000 passages
 Sixth Assessment Report; its vectors are random numbers), a dataset of 400 drafts with the labels of eight annotators,
 two experiments and a fact-check. Every search is for other words, in all collections. Beside each page stands its ratio
 to the mean page; once without thinking, to see where the server is saturated. Clients are threads of this process, on
-the same machine, and take compressed pages as browsers do.
+the same machine, and take compressed pages as browsers do. Beside them, others (``--checkers``) check texts without a
+pause, every second one of repeated tokens. The memory of the server is that after each page was read twice and some
+texts were checked, and after each crowd.
 
-Run: python benchmarks/web_load.py [--clients 20] [--seconds 60] [--think 1] [--passages 12000] [--json]
+Run: python benchmarks/web_load.py [--clients 20] [--checkers 4] [--seconds 60] [--think 1] [--passages 12000] [--json]
 """
 
 import argparse
@@ -23,7 +25,7 @@ import threading
 import time
 from collections import defaultdict
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "corpus"))
@@ -39,9 +41,12 @@ from climassay.models.contract import Encoder
 from climassay.records import Records
 from climassay.web.access import SESSION_COOKIE
 from climassay.web.accounts import AccountStore
+from climassay.web.checks.pages import MAX_TEXT_LENGTH
 from climassay.workspace import Workspace
+from faults.outside_text import TOKENS, repeated
 from labelling_crowd import DATASET, Place, ServerProcess, prepare
 from stored_runs import store_experiment, store_factchecks
+from web_routes import CSRF
 
 ANNOTATORS, DRAFTS, OVERLAP = 8, 400, 4
 TOPICS = [
@@ -157,6 +162,37 @@ def pages(known: dict[str, str], chance: random.Random) -> dict[str, str]:
     }
 
 
+class Checker(threading.Thread):
+    """Checks one text after the other, in turns an ordinary one and one of repeated tokens."""
+
+    def __init__(self, url: str, session: str, number: int, until: float, text: str) -> None:
+        super().__init__()
+        self._at, self._until, self._text, self._chance = urlsplit(url), until, text, random.Random(number)
+        self._headers = {"Cookie": f"{SESSION_COOKIE}={session}", "Content-Type": "application/x-www-form-urlencoded"}
+        self.times: list[float] = []
+        self.errors: list[str] = []
+
+    def run(self) -> None:
+        """Check until the time is up."""
+        connection = http.client.HTTPConnection(self._at.hostname or "", self._at.port, timeout=120)
+        connection.request("GET", "/", headers=self._headers)
+        token = CSRF.search(connection.getresponse().read().decode()).group(1)
+        while time.perf_counter() < self._until:
+            start = self._chance.randrange(len(self._text) - MAX_TEXT_LENGTH)
+            ordinary = self._text[start : start + MAX_TEXT_LENGTH]
+            text = repeated(self._chance.choice(TOKENS), MAX_TEXT_LENGTH - 2) if len(self.times) % 2 else ordinary
+            address = self._chance.choice(["/check-text", "/confidence"])
+            before = time.perf_counter()
+            body = urlencode({"csrf": token, "text": text, "collection": "reports"})
+            connection.request("POST", address, body, self._headers)
+            answer = connection.getresponse()
+            answer.read()
+            self.times.append(1000 * (time.perf_counter() - before))
+            # A text of spaces alone is refused.
+            if answer.status != 200 and text.strip(" \n\u00a0ab"):
+                self.errors.append(f"{address}: {answer.status} {text[:20]!r}")
+
+
 class Client(threading.Thread):
     """Looks at one page after the other."""
 
@@ -186,15 +222,27 @@ class Client(threading.Thread):
 
 
 def crowd(
-    url: str, session: str, known: dict[str, str], clients: int, seconds: float, think: float
+    url: str,
+    made: Place,
+    session: str,
+    known: dict[str, str],
+    clients: int,
+    checkers: int,
+    seconds: float,
+    think: float,
 ) -> dict[str, object]:
     """What they measured, in milliseconds."""
     until = time.perf_counter() + seconds
     several = [Client(url, session, known, number, until, think) for number in range(clients)]
-    for client in several:
+    [book] = read(primer.book_path(primer.book_names()[0])).documents
+    text = " ".join(block.text for block in book.blocks)
+    sessions = [made.sessions[name] for name in sorted(made.sessions)[:checkers]]
+    others = [Checker(url, session, number, until, text) for number, session in enumerate(sessions)]
+    for client in (*several, *others):
         client.start()
-    for client in several:
+    for client in (*several, *others):
         client.join()
+    checks = [milliseconds for checker in others for milliseconds in checker.times]
     times: dict[str, list[float]] = defaultdict(list)
     for client in several:
         for name, some in client.times.items():
@@ -208,6 +256,10 @@ def crowd(
         "mean_ms": round(mean),
         "p50_ms": round(statistics.median(every)),
         "p95_ms": round(statistics.quantiles(every, n=20)[-1]),
+        "texts": len(checks),
+        "text_errors": [error for checker in others for error in checker.errors],
+        "text_p50_ms": round(statistics.median(checks)) if checks else None,
+        "text_max_ms": round(max(checks)) if checks else None,
         "by_page": {
             name: {
                 "n": len(some),
@@ -225,6 +277,7 @@ def crowd(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clients", type=int, default=20)
+    parser.add_argument("--checkers", type=int, default=0, help="at most eight")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--think", type=float, default=1)
     parser.add_argument("--passages", type=int, default=12_000)
@@ -235,21 +288,30 @@ def main() -> None:
         place, session, known = filled(Path(name) / "workspace", given.passages)
         with ServerProcess(place) as server:
             # The first page of each kind waits for imports and for the encoder.
-            first = dict.fromkeys(pages(known, random.Random(0)), 0.0)
-            for kind, address in pages(known, random.Random(0)).items():
+            first = {}
+            addresses = pages(known, random.Random(0)).items()
+            for kind, address in (*addresses, *addresses):
                 before = time.perf_counter()
                 at = urlsplit(server.url)
                 connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=60)
                 connection.request("GET", address, headers={"Cookie": f"{SESSION_COOKIE}={session}"})
                 connection.getresponse().read()
-                first[kind] = round(1000 * (time.perf_counter() - before))
-            found = [
-                crowd(server.url, session, known, given.clients, given.seconds, think) for think in (given.think, 0)
-            ]
-    result = {"clients": given.clients, "load_before": load, "first_ms": first, "crowds": found}
+                first.setdefault(kind, round(1000 * (time.perf_counter() - before)))
+            if given.checkers:
+                crowd(server.url, place, session, known, 1, given.checkers, 20, given.think)
+            memory = [server.memory()]
+            found = []
+            for think in (given.think, 0):
+                found.append(
+                    crowd(server.url, place, session, known, given.clients, given.checkers, given.seconds, think)
+                )
+                memory.append(server.memory())
+    result = {"clients": given.clients, "checkers": given.checkers, "load_before": load, "memory_mb": memory}
+    result |= {"first_ms": first, "crowds": found}
     if given.json:
         print(json.dumps(result, indent=2))
         return
+    sys.stdout.write(f"load before {load}, memory of the server at the start and after each crowd, MB: {memory}\n")
     for one in found:
         by_page = one.pop("by_page")
         sys.stdout.write(", ".join(f"{key} {value}" for key, value in one.items()) + "\n")

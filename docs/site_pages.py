@@ -141,7 +141,7 @@ def _command(command: Any, path: tuple[str, ...]) -> Iterator[str]:
 
     console = Console(width=100, color_system=None)
     with console.capture() as capture:
-        app.help_print([*path, "--help"], console=console)
+        app.help_print(list(path), console=console)
     if path:
         yield ""
         yield f"{'#' * min(len(path) + 1, 3)} climassay {' '.join(path)}"

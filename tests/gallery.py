@@ -59,10 +59,12 @@ def show_demo(chromium, folder):
     with contextlib.chdir(folder):
         app(["demo", "--output", "demo/report.html"])
     browser, loop = chromium
-    for file, name, size in (("report", "demo-report", (1000, 2390)), ("factcheck", "factcheck-page", (900, 1500))):
+    for file, name, size in (("report", "demo-report", (1000, 1385)), ("factcheck", "factcheck-page", (900, 1500))):
         with inside(loop):
             page = browser.new_page(viewport=dict(zip(("width", "height"), size, strict=True)))
             page.goto((folder / "demo" / f"{file}.html").as_uri())
+            if file == "report":
+                page.get_by_role("heading", name="A cited answer").evaluate("heading => heading.scrollIntoView()")
             shoot(page, name)
             page.close()
 

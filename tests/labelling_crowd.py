@@ -119,6 +119,11 @@ class ServerProcess:
                 break
         self._port = int(json.loads(said)["address"].rsplit(":", 1)[1])
 
+    def memory(self) -> float:
+        """Resident memory of the server, without its helpers, in MB."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return round(int(status.split("VmRSS:")[1].split()[0]) / 1024)
+
     def cpu_seconds(self) -> float:
         """What it has computed so far; unlike the time on the clock, other work on the machine hardly changes it."""
         import psutil

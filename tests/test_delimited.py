@@ -146,3 +146,10 @@ def test_columns_are_found_in_any_case_the_exact_name_first(names, requested, co
 def test_a_column_that_is_not_there_is_named_with_those_that_are():
     with pytest.raises(InputError, match=r"t.csv has no column 'truth' \(--truth\): it has claim, label"):
         require_column("t.csv", ["claim", "label"], "truth", "--truth")
+
+
+def test_a_small_file_of_many_columns_and_short_rows_is_refused():
+    header, rows = ",".join(f"c{number}" for number in range(5000)), "\n".join("x,y" for _ in range(5000))
+    with pytest.raises(ValueError, match="5,000 columns"):
+        read_delimited(f"{header}\n{rows}")
+    assert len(read_delimited(f"{header}\n{rows[:400]}").rows) == 100

@@ -106,9 +106,18 @@ def test_what_json_cannot_say_is_a_value_error(text):
         parse_json(text)
 
 
-def test_half_characters_are_left_out():
-    assert parse_json('{"a\\ud800": ["x\\udfff", {"b": "\\ud83c\\udf0d"}]}') == {"a": ["x", {"b": "🌍"}]}
-    assert parse_json(b'"\\uD800"') == ""
+def test_half_characters_are_replaced_and_told():
+    with pytest.warns(UserWarning, match="half a character"):
+        assert parse_json('{"a\\ud800": ["x\\udfff", {"b": "\\ud83c\\udf0d"}]}') == {
+            "a\ufffd": ["x\ufffd", {"b": "🌍"}]
+        }
+    with pytest.warns(UserWarning, match="half a character"):
+        assert parse_json(b'"\\uD800"') == "\ufffd"
+
+
+def test_whole_characters_are_not_warned_of(recwarn):
+    assert parse_json('{"a": "\\ud83c\\udf0d"}') == {"a": "🌍"}
+    assert not recwarn
 
 
 def files_in(folder: Path) -> dict[str, bytes]:

@@ -8,7 +8,9 @@
 
 import os
 import re
-from contextlib import ExitStack
+import socket
+import threading
+from contextlib import ExitStack, contextmanager
 from functools import cache
 
 import pytest
@@ -150,3 +152,21 @@ HOSTILE_DRAFTS = {
     "evidence": "limited evidence, " * 1_100,
 }
 """Texts that somebody may paste to have them checked."""
+
+
+@contextmanager
+def serving(place):
+    """A real server in a thread; yields its address."""
+    import uvicorn
+
+    from climassay.web import create_app
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(create_app(place), ws="none", log_level="critical"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield listening.getsockname()
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -39,3 +39,7 @@ class RecordsError(ClimassayError):
 
 class LostDatabaseError(RecordsError):
     """Error for a records database whose connection was lost and could not be re-established in time."""
+
+
+class FullDatabaseError(RecordsError):
+    """Error for a records database that cannot grow because its disk is full."""

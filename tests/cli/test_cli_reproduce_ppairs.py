@@ -47,13 +47,23 @@ def data(tmp_path_factory):
     ]  # fmt: skip
     claims = [{"claim": f"Claim number {number}.", "verdict": VERDICTS[number % 6]} for number in range(12)]
     climate = [*claims, {"claim": "Nobody has rated this claim.", "verdict": "Explainer"}]
-    for name, rows in (("newsroom", newsroom), ("climate", climate), ("energy", claims[3:9])):
+    feedback = [
+        {"topic": topic, **claim} for topic, rows in (("Energy", claims[3:9]), ("Climate", claims)) for claim in rows
+    ]
+    skewed = [{"claim": f"Claim {number}.", "verdict": VERDICTS[max(0, number - 20)]} for number in range(26)]
+    for name, rows in (("skewed", skewed), ("newsroom", newsroom), ("climate", climate), ("feedback", feedback)):
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-    lines = "".join(json.dumps(row) + "\n" for row in summeval)
-    (folder / "summeval.jsonl").write_text(lines, encoding="utf-8")
+    converted = [  # as the thesis's code converts Newsroom: informativeness is named consistency
+        {"article_id": article, "summary_id": number, "article": "A.", "summary": f"S {number}."}
+        | dict.fromkeys(ASPECTS, 2.5)
+        for article in range(4) for number in range(3)
+    ]  # fmt: skip
+    for name, rows in (("summeval", summeval), ("converted", converted)):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     statements = [
         Statement(
             id=f"s{number}", text=f"Statement {number} says that seas rise.", tag=LEVELS[number % 4],
@@ -82,7 +92,8 @@ def ours(found, table):
     scores = {}
     for score in found["scores"]:
         if score["table"] == table and score["origin"] == "ours":
-            scores.setdefault(score["system"], {})[score["column"]] = score
+            _, comma, subset = score["group"].partition(", ")
+            scores.setdefault(f"{score['system']}{comma}{subset}", {})[score["column"]] = score
     return scores
 
 
@@ -121,7 +132,7 @@ def test_tables_of_summaries_are_finished(reproduce, data, tmp_path):
 
 @pytest.mark.model
 def test_the_table_of_claims_is_finished_and_energy_judged_by_transfer(reproduce, data):
-    found = json_of(reproduce("--climate", data / "climate.csv", "--energy", data / "energy.csv", "--json"))
+    found = json_of(reproduce("--climate", data / "climate.csv", "--energy", data / "feedback.csv", "--json"))
     scores = ours(found, "4.3")
     assert scores["PPairS (leaky)"]["Climate"]["n"] == 12 * 11 / 2
     assert any("1 row left out" in remark for remark in found["remarks"])
@@ -129,6 +140,13 @@ def test_the_table_of_claims_is_finished_and_energy_judged_by_transfer(reproduce
     assert transfer["Energy"]["n"] == 6 * 5
     assert set(scores["Direct-Scoring"]) == {"Climate", "Energy"}
     assert set(scores["PPairS, unseen claims, pairs that differ"]) == {"Climate"}
+
+
+@pytest.mark.model
+def test_a_few_claims_are_drawn_from_all_verdicts(reproduce, data):
+    found = json_of(reproduce("--climate", data / "skewed.csv", "--limit", 12, "--json"))
+    assert "PPairS, unseen claims, pairs that differ" in ours(found, "4.3")
+    assert any("12 claims, drawn as evenly" in remark for remark in found["remarks"])
 
 
 @pytest.mark.model
@@ -143,11 +161,12 @@ def test_the_table_of_tags_is_finished_cycle_by_cycle(reproduce, data):
     assert any("held out by item" in remark for remark in found["remarks"])
 
 
-def test_an_estimate_needs_no_model(climassay, data, tmp_path):
+@pytest.mark.parametrize("newsroom", ["newsroom.csv", "converted.jsonl"])
+def test_an_estimate_needs_no_model(climassay, data, tmp_path, newsroom):
     found = json_of(
         climassay(
             "reproduce ppairs --estimate --json -m local:absent -w", tmp_path / "w", "--newsroom",
-            data / "newsroom.csv", "--statements", data / "statements.jsonl",
+            data / newsroom, "--statements", data / "statements.jsonl",
         )
     )  # fmt: skip
     parts = {part["part"]: part for part in found["parts"]}
@@ -163,6 +182,8 @@ def test_an_estimate_needs_no_model(climassay, data, tmp_path):
         (("--table", "3"), "There is no recipe for Table 3"),
         (("--newsroom", "climate.csv"), "not a table of Newsroom"),
         (("--climate", "newsroom.csv"), "needs a column of claims"),
+        (("--health", "feedback.csv"), "no claim with the topic Health"),
+        (("--climate", "skewed.csv", "--limit", 9), "at least 10 claims on Climate"),
     ],
 )
 def test_missing_or_wrong_data_is_one_sentence(climassay, data, options, word, tmp_path):

@@ -22,7 +22,7 @@ CLAIMS = (
 )
 KEYS = {
     "run", "skipped", "tallies", "verdicts", "scale", "n_classes", "claims", "repeated", "with_truth", "outcomes",
-    "scores",
+    "scores", "by_group",
     "by_round", "distributions", "nei", "rounds", "agreement", "contradictions", "citations", "left_out", "risk",
     "disagreements", "failed", "demonstration", "failures", "with_failures", "usage",
 }  # fmt: skip
@@ -104,6 +104,16 @@ def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, w
         assert any(one["claim"] in line and one["label"] in line for line in out.splitlines())
 
 
+def test_scores_are_broken_down_by_field(climassay, workspace, model, tmp_path):
+    rows = [(*row, field) for row, field in zip(CLAIMS, ("energy", "climate", "energy"), strict=True)]
+    file = write_claims(tmp_path / "claims.csv", rows, names=("claim", "verdict", "field"))
+    options = ("--truth", "verdict", "--by", "field", "-o", tmp_path / "report.html")
+    told = json_of(climassay(*command(file, workspace, model, *options, "--json")))
+    groups = {name: scores["rows"]["figures"]["n"] for name, scores in told["by_group"]["groups"]}
+    assert (told["by_group"]["column"], groups) == ("field", {"energy": 2, "climate": 1})
+    assert "Scores by field" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_without_published_verdicts_the_given_ones_are_told(climassay, claims, workspace, model):
     told = json_of(climassay(*command(claims, workspace, model, "--json", "--limit", "2", "--seed", "3")))
     assert (told["claims"], told["with_truth"], told["disagreements"]) == (2, 0, [])
@@ -157,6 +167,8 @@ BAD = {
     "no column": (["claims.csv", "-c", "book", "--claim", "text"], "no column 'text' (--claim)"),
     "all empty": (["blank.csv", "-c", "book"], "No row of blank.csv has a claim"),
     "nobody": (["claims.csv"], "has no advocate"),
+    "scores by field without verdicts": (["claims.csv", "-c", "book", "--by", "claim"], "--truth"),
+    "no such field": (["claims.csv", "-c", "book", "--truth", "verdict", "--by", "colour"], "(--by)"),
     "other verdicts": (
         ["claims.csv", "-c", "book", "--truth", "verdict", "--scale", "climate-fever"],
         "is not of the scale",

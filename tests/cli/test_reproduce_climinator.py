@@ -10,7 +10,7 @@ from climassay.factcheck import DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP
 from climassay.workspace import Workspace
 from command_line import done, refused
-from debate_tables import BOOKS, PASSAGES, SCORED, SUN, Script, make_collection, paragraph
+from debate_tables import BOOKS, NEI, PASSAGES, SCORED, SUN, Script, make_collection, paragraph
 
 CLAIMS = {
     SUN: "inaccurate",
@@ -92,6 +92,18 @@ def test_table_1_is_finished_and_a_second_run_asks_nothing(workspace, claims, sc
     assert again.paper_tables[0].ours == first.ours
 
 
+def test_a_system_without_information_has_a_row_without_scores(workspace, claims):
+    silent = Script({name: [NEI] for name in ("IPCC", "WMO", "GPT-4")})
+    silent.model.fingerprint = "6" * 64
+    result = reproduced(workspace, silent, tables=["1"], claims=claims)
+    [first] = result.paper_tables
+    rows = {(row.group, row.system): row for row in first.ours}
+    empty = rows["7 classes, without NEI", "Climinator (scripted)"]
+    assert (empty.n, empty.scores) == (0, {})
+    assert rows["7 classes, with NEI", "Climinator (scripted)"].scores["Acc."].value == 0
+    assert any("not enough information" in remark for remark in result.remarks)
+
+
 def test_tables_3_and_4_have_follow_up_as_an_outcome(workspace, claims, script, tmp_path):
     result = reproduced(workspace, script, tables=["3", "4"], claims=claims, output=tmp_path / "out")
     third, fourth = result.paper_tables
@@ -146,11 +158,14 @@ def test_an_outcome_of_a_round_is_scored_as_the_paper_s_table_4_does():
 
 
 def test_an_estimate_holds_no_debate(workspace, claims, script):
+    script.model.parameters = 1  # as a local model, whose requests factcheck run would time
     estimate = reproduced(workspace, script, tables=["1"], claims=claims, estimate=True)
     assert [part.part for part in estimate.parts] == [
         "scripted, Climinator, Climate Feedback", "scripted, Climinator+, Climate Feedback",
     ]  # fmt: skip
     assert estimate.parts[1].calls > estimate.parts[0].calls > 0
+    assert not script.model.options
+    assert not script.model.texts
 
 
 @pytest.mark.parametrize(

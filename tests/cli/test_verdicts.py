@@ -97,3 +97,20 @@ def test_bad_input_is_one_sentence(score, table, arguments, words):
 def test_a_table_without_verdicts_is_told(score, tmp_path, content, words):
     (tmp_path / "t.csv").write_text(content)
     assert words in refused(score(tmp_path / "t.csv", *COLUMNS))
+
+
+def test_scores_by_field_have_their_own_constant_answer(score, tmp_path):
+    fields = ("climate", "climate", "health", "", "health", "climate", "health")
+    table = write_table(
+        tmp_path / "fields.csv", [{**row, "field": field} for row, field in zip(ROWS, fields, strict=True)]
+    )
+    code, out, _ = score(table, *COLUMNS, "--by", "field", "--json")
+    assert code == 0
+    groups = json.loads(out)["by_group"]
+    assert {name: scores["n"] for name, scores in groups.items()} == {"climate": 3, "health": 2, "(none)": 1}
+    assert groups["climate"]["constant"] == "incorrect"
+    assert groups["health"]["accuracy"]["value"] == 0
+    assert (groups["climate"]["unlabelled"], groups["climate"]["duplicates"]) == (0, 1)
+    assert "Scores by field" in score(table, *COLUMNS, "--by", "field", "-o", tmp_path / "s.html")[1]
+    assert "Scores by field" in (tmp_path / "s.html").read_text(encoding="utf-8")
+    assert "(--by)" in refused(score(table, *COLUMNS, "--by", "colour"))

@@ -197,12 +197,13 @@ def test_published_tables_need_no_options(name: str, documents: int, title: str,
     assert place in (None, first.paragraph_id, first.page)
 
 
-def test_half_a_character_is_left_out(tmp_path: Path) -> None:
-    row = {"text": "Sea \ud83c level", "title": "Seas\udc0a", "licence": "CC0\ud800", "headings": "Top \udfff> Low"}
+def test_half_a_character_is_told(tmp_path: Path) -> None:
+    row = {"text": "Sea \ud83c level", "title": "Seas\udc0a", "licence": "CC0\ud800", "headings": "Top > Low\udfff"}
     path = tmp_path / "halves.jsonl"
     path.write_text(json.dumps(row))
-    (document,) = read(path).documents
-    assert (document.blocks[0].text, document.title, document.licence) == ("Sea level", "Seas", "CC0")
+    with pytest.warns(UserWarning, match="half a character"):
+        (document,) = read(path).documents
+    assert (document.blocks[0].text, document.title, document.licence) == ("Sea level", "Seas", "CC0\ufffd")
     assert document.blocks[0].headings == ("Top", "Low")
 
 

@@ -47,6 +47,23 @@ def test_the_commands_named_in_sentences_exist(page):
     assert not faults, "\n".join(faults)
 
 
+def commands(command, path=()):
+    below = {name: sub for name, sub in command.resolved_commands().items() if not name.startswith("-")}
+    if path and not below:
+        yield " ".join(path)
+    for name, sub in below.items():
+        yield from commands(sub, (*path, name))
+
+
+@pytest.mark.core
+def test_a_reader_finds_every_command():
+    from climassay.cli.main import app
+
+    text = " ".join(" ".join(page.read_text(encoding="utf-8").split()) for page in pages())
+    assert [name for name in commands(app) if name not in text] == []
+
+
+@pytest.mark.core
 @pytest.mark.parametrize("page", pages(), ids=page_name)
 def test_the_names_that_python_blocks_import_exist(page):
     faults = []
@@ -142,11 +159,20 @@ def test_every_cell_was_run_in_order_without_an_error(path):
     assert path.stat().st_size < MOST_BYTES
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_the_code_imports_what_there_is(path):
     whole = "\n\n".join(source(cell) for cell in cells(path, "code"))
     for module, name in names_imported(whole):
         assert name is None or hasattr(importlib.import_module(module), name), f"{module}.{name}"
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_the_commands_named_in_notebooks_exist(path, tmp_path):
+    page = tmp_path / "notebook.md"
+    page.write_text("\n\n".join(source(cell) for cell in cells(path, "markdown")), encoding="utf-8")
+    assert [said for words in inline_calls(page) if (said := fault(words, whole=False))] == []
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)

@@ -50,14 +50,25 @@ def test_every_room_with_public_names_has_a_reference_page():
     assert {f"reference/{name}.md" for name in there - rooms} <= nav
 
 
-def test_every_public_name_has_one_place_in_the_reference():
+@pytest.fixture(scope="module")
+def site_pages():
     specification = spec_from_file_location("site_pages", ROOT / "docs" / "site_pages.py")
     pages = module_from_spec(specification)
     specification.loader.exec_module(pages)
+    return pages
+
+
+def test_the_page_of_commands_shows_the_help_of_each(site_pages):
+    page = "\n".join(site_pages._commands())
+    assert page.count("\n```text\nUsage: climassay") > 80
+    assert "### climassay evaluate mcq\n\n```text\nUsage: climassay evaluate mcq" in page
+
+
+def test_every_public_name_has_one_place_in_the_reference(site_pages):
     places = [
         place
-        for name in (pages.TOP, *(f"{pages.TOP}.{room}" for room in pages._rooms()))
-        for place in re.findall(r"(?m)^::: (.+)$", pages._room(name))
+        for name in (site_pages.TOP, *(f"{site_pages.TOP}.{room}" for room in site_pages._rooms()))
+        for place in re.findall(r"(?m)^::: (.+)$", site_pages._room(name))
     ]
     assert len(places) > 200
     assert [place for place, count in Counter(places).items() if count > 1] == []

@@ -29,24 +29,46 @@ class SilencedServer(ApiServer):
 
     def __init__(self, latency: float) -> None:
         super().__init__(Behaviour(latency=latency), answered)
+        self._answered: list[str] = []
+        self._unanswered: set[str] = set()
 
     def order_of(self, request: Request) -> str | None:
         """Count an answer, or give none."""
+        if self.answers_left is None:
+            return super().order_of(request)
         if self.answers_left == 0:
+            self._unanswered.add(request.prompt)
             return "hang"
-        if self.answers_left is not None:
-            self.answers_left -= 1
+        self.answers_left -= 1
+        self._answered.append(request.prompt)
         return super().order_of(request)
 
+    def grant(self, answers: int) -> None:
+        """Fall silent after so many answers from now on."""
+        self._answered.clear()
+        self._unanswered.clear()
+        self.answers_left = answers
 
-def kill_between_answers(process: "subprocess.Popen[str]", server: SilencedServer, workspace: Path) -> None:
-    """Kill a process when all answers that its server had left are stored, and have the server answer again.
+    @property
+    def storable(self) -> int | None:
+        """Answers that can certainly be stored although the server is silent; None while it still answers.
 
-    An answer that was given may not be stored yet, so what counts is the records. No answer can come after them, so
-    that the kill falls between two answers however slow the machine is.
+        One that takes two requests cannot be if the second got no answer, and both have the same prompt.
+        """
+        if not self._unanswered:
+            return None
+        return sum(prompt not in self._unanswered for prompt in list(self._answered))
+
+
+def kill_between_answers(process: "subprocess.Popen[str]", server: SilencedServer, workspace: Path) -> int:
+    """Kill a process when the answers that its server had granted are stored, and have the server answer again.
+
+    An answer that was given may not be stored yet, so what counts is the records. The server is silent by then, so that
+    the kill falls between two answers however slow the machine is.
+
+    Returns:
+        Number of stored answers.
     """
-    last = server.answers_left
-    assert last is not None
-    kill_when(lambda: stored_answers(workspace) >= last, process)
+    kill_when(lambda: server.storable is not None and stored_answers(workspace) >= server.storable, process)
     server.answers_left = None
-    assert stored_answers(workspace) == last
+    return stored_answers(workspace)

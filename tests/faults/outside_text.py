@@ -3,26 +3,53 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from climassay.claim_identity import claim_key
 from climassay.confidence import marks, overstatement
 from climassay.confidence.extraction import cleaning, dividing, extracting
-from climassay.confidence.linting import check, draft_of
 from climassay.confidence.tagging import labelled
-from climassay.corpus import read, sentences
+from climassay.confidence.topics import naming
+from climassay.corpus import Passage, read, sentences
 from climassay.factcheck import claims
 from climassay.factcheck.debate import assessment, context, reading
 from climassay.generation import draft, terms
 from climassay.generation.screening import passages, question_checks
 from climassay.grounding import absence, citations, differences, numerals, quantities, quotations, references
+from climassay.grounding.text_check import check_sentences
 from climassay.io import delimited
 from climassay.io import reading as files
+from climassay.judging import item_tables
 from climassay.metrics import cloze, facts, pair_features
 from climassay.models import json_answers
+from climassay.models.openai import replies
 from climassay.questions import thoughts
+from climassay.questions.types import longform
 from climassay.questions.types.multiple_choice import answer_text, answers, keys
+from climassay.redaction import without_key
+from climassay.reporting import marking
+from climassay.terminal import visible
+from climassay.web import text_checks
+from climassay.web.library.evidence import nearest_sentence
+from climassay.web.pages import clean_text
+
+
+class ConstantEncoder:
+    """An encoder for which all texts are alike."""
+
+    name, fingerprint, width = "constant", "constant", 2
+
+    def encode(self, texts, **_options):
+        return np.full((len(texts), 2), np.sqrt(0.5), dtype=np.float32)
+
+
+def _answer_nothing(question: str, argument: object) -> None:
+    raise AssertionError(question, argument)
+
 
 OPTIONS = ("warming of the ocean", "cooling", "none of these", "both")
 ENGLISH = "The sea rises by 3 mm a year in the Arctic (high confidence) [1]."
+PASSAGE = Passage("d-0", f"{ENGLISH} Glaciers melt.", "d", "A document", "document.txt", 0)
 SOURCE = differences.SourceSentence(ENGLISH, 1.2)
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "enum": ["b", "c"]}}, "required": ["a"]}
 
@@ -52,6 +79,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "quotations.find_quoted_spans": lambda text: quotations.find_quoted_spans(text[1:200] + " x", text),
     "citations.read_citations": lambda text: citations.read_citations(text, [1, 2]),
     "absence.states_absence": absence.states_absence,
+    "citations.extract_complete_sentences": lambda text: citations.extract_complete_sentences(text, []),
     "claim_key": claim_key,
     "claims.iso_date": _refused(claims.iso_date),
     "claims.make_claim": _refused(claims.make_claim),
@@ -86,9 +114,27 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "json_answers.satisfying_json": _refused(lambda text: json_answers.satisfying_json(text, SCHEMA)),
     "keys.find_named_options": lambda text: keys.find_named_options(text, keys.strip_labels(OPTIONS)),
     "labelled.clean_statement": labelled.clean_statement,
-    "linting.check": lambda text: check(draft_of(text)),
+    "item_tables.parse_rating": item_tables.parse_rating,
+    "item_tables.parse_levels": item_tables.parse_levels,
+    "json_answers.ends_in_loop": json_answers.ends_in_loop,
+    "json_answers.repair_backslashes": json_answers.repair_backslashes,
+    "longform.parse_ratings": lambda text: longform.parse_ratings(text, OPTIONS),
+    "marking.marked": lambda text: marking.marked(text, ["sea", "ice"]),
+    "marking.marked by words": lambda text: marking.marked(ENGLISH, [text]),
+    "naming.split_terms": lambda text: list(naming.split_terms(text)),
+    "pages.clean_text": lambda text: clean_text(text, len(text), "text"),
+    "redaction.without_key": lambda text: without_key(text.encode(), "sk-abcdefgh12345"),
+    "replies.parse_duration": replies.parse_duration,
+    "replies.parse_wait": replies.parse_wait,
+    "replies.parse_window": lambda text: replies.parse_window(text.encode(), "model"),
+    "terminal.visible": visible,
+    "text_check": lambda text: check_sentences(
+        text, None, encoder=ConstantEncoder(), passages={1: PASSAGE}, overstated=overstatement.describe_overstatement
+    ),
+    "text_checks.find_in_draft": lambda text: text_checks.find_in_draft(text, _answer_nothing),
     "marks.find_likelihoods": marks.find_likelihoods,
     "marks.find_tags": marks.find_tags,
+    "nearest_sentence": lambda text: nearest_sentence(text, ENGLISH),
     "numerals.detect_number_format": numerals.detect_number_format,
     "overstatement": lambda text: overstatement.describe_overstatement(text, ENGLISH),
     "pair_features.content_words": pair_features.content_words,
@@ -98,6 +144,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "quantities.find_foreign_quantities": lambda text: quantities.find_foreign_quantities(text, [ENGLISH]),
     "question_checks.other_language": question_checks.other_language,
     "reading.split_by_rules": reading.split_by_rules,
+    "references.expand_links": references.expand_links,
+    "references.ReferenceList": references.ReferenceList.split,
     "references.remove_addresses": references.remove_addresses,
     "sentences.locate_quotation": lambda text: sentences.locate_quotation(text, text[10:200] + "zz"),
     "sentences.split_sentences": sentences.split_sentences,
@@ -137,11 +185,27 @@ TOKENS = (
     "option A ", "Smith, J. ", "(Smith 2019) ", "The answer is A. ", "still ", "as likely as ", "in ", "there is ",
     "A-a ", "one ", "two ", "million ", "the ", "2019 ", "1.5 ", ", ", "( ", "Because ", "if ", "is ", "more than ",
     "in the ", "may ", "first ", "half ", "warms ", "rises ", "The ", "the sources ", "of ", "{\"a\": ", "[1, ",
-    "<think>", "\\boxed{", "A, ", "! ", "? ", "; ", "|", "| ",
+    "<think>", "\\boxed{", "A, ", "! ", "? ", "; ", "|", "| ", "](", "(1", "(1,", "a_",
+    "a.a", "[^\n", "\\begin{", "<td>", ":;.", "1;•", "&#1;", "\\u00",
 )  # fmt: skip
 """Tokens that open, continue or nearly complete what the expressions look for."""
 
 
-def repeated(token: str, length: int) -> str:
-    """Return a token repeated to a length, between letters that end no match."""
+NESTED = (
+    ("(", ")"), ("(", ""), ("[", "]"), ("{", "}"), ("( ", " )"), ("[a ", "b] "), ("(a)", "("), ("<b>", "</b>"),
+    ("“", "”"), ("\"", "'"), ("*a", "a*"), ("{\"a\":", "}"), ("[1, ", "]"), ("<think>", "</think>"),
+    ("high (", "confidence) "),
+    ("high ", "confidence "), ("(high confidence", ")"), ("very ", "likely "), ("not ", "certain "), ("A or ", "B "),
+    ("\\boxed{", "}"), ("$", "$ "), (" ", ")"), ("(1", "23)"), ("(see ", "2019)"), ("http://a/(", ")"), ("[a](", ")"),
+    ("1 ", "%"), ("\n", "."), ("a", "@"), ("confidence in ", "is high "), ("“A", "”, he said. "), ("# ", "\n"),
+    ("|", "\n|"),
+)  # fmt: skip
+"""Openings, all of which come before their closings."""
+
+
+def repeated(token: str | tuple[str, str], length: int) -> str:
+    """Return a token, or an opening and then its closing, repeated to a length, between letters that end no match."""
+    if isinstance(token, tuple):
+        opening, closing = (part * (length // len("".join(token))) for part in token)
+        return f"a{opening}{closing}b"
     return f"a{(token * (length // len(token) + 1))[:length]}b"

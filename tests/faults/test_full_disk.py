@@ -33,12 +33,12 @@ class Disk:
     """A folder that can be filled."""
 
     def __init__(self, folder: Path, mounted: bool) -> None:
-        self.folder, self._mounted = folder, mounted
+        self.folder, self.mounted = folder, mounted
 
     @contextlib.contextmanager
     def full(self, left: int = 0):
         """Nothing more than these bytes, or a few, can be written here."""
-        if self._mounted:
+        if self.mounted:
             ballast = self.folder / ".ballast"
             with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
                 while file.write(b"\0" * 4096):

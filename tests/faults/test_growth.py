@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from climassay.errors import ClimassayError
-from faults.outside_text import ENGLISH, FUNCTIONS, READERS, TOKENS, reader, repeated
+from faults.outside_text import ENGLISH, FUNCTIONS, NESTED, READERS, TOKENS, reader, repeated
 
 SHORT, FACTOR = 4_000, 25 if os.environ.get("CLIMASSAY_FAULTS") == "full" else 8
 """Characters of the short text, and how many times as long the long one is: 100,000 in full."""
@@ -50,8 +50,10 @@ def seconds(function: Callable[[str], object], text: str, limit: float) -> float
     return time.process_time() - start
 
 
-def growing_tokens(function: Callable[[str], object], tokens: Sequence[str] = TOKENS) -> list[str]:
-    """Return the tokens of which a longer text takes far more time than its length explains."""
+def growing_tokens(
+    function: Callable[[str], object], tokens: Sequence[str | tuple[str, str]] = (*TOKENS, *NESTED)
+) -> list[str | tuple[str, str]]:
+    """Return the tokens, or pairs of them, of which a longer text takes far more time than its length explains."""
     seconds(function, ENGLISH, 60)  # What is loaded once is loaded.
     results = []
     for token in tokens:

@@ -1,8 +1,8 @@
 """A server is killed while a claim is debated, a validator trained, a book added and questions are labelled.
 
-Started again on its workspace it ends all of this by itself, as docs/web.md promises: what is left is what a server
-leaves that nobody has killed (``make faults``). The API server answers late, and falls silent before the debate could
-end, so that every kill cuts the debate; the moments are drawn by a seed.
+Started again on its workspace it ends all of this by itself, as docs/reliability.md promises: what is left is what a
+server leaves that nobody has killed (``make faults``). The API server answers late, and falls silent before the debate
+could end, so that every kill cuts the debate; the moments are drawn by a seed.
 """
 
 import os

@@ -10,8 +10,9 @@ NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
 def rows():
-    """The rows of the page's tables below their headings: what is said, and the tests that hold it."""
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    """The rows of the tables under "Promises" below their headings: what is said, and the tests that hold it."""
+    section = PAGE.read_text(encoding="utf-8").split("\n## Promises\n")[1].split("\n## ")[0]
+    lines = section.splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     return [row for row in cells if not row[0].startswith(("promise", "what went wrong", "what could go wrong"))]
 

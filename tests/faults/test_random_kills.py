@@ -2,7 +2,7 @@
 
 The moments are drawn by a seed as shares of the time that the uninterrupted command took, from before its first record
 to its last file. For a command that asks the API server, every other moment is a number of answers that are stored by
-then, from the second to the last but one: the first may take another request, which shows what the server can do. What
+then, from the third to the last but one: the first may take three requests, which show what the server can do. What
 is left must be what the uninterrupted command left; no stored answer may be asked for again.
 """
 
@@ -101,7 +101,7 @@ class Lives:
     def killed_by_answers(self, name, answers):
         """A life that ended when so many answers were stored."""
         life = self.begin(name)
-        self.server.answers_left = answers
+        self.server.grant(answers)
         kill_between_answers(self.start(life), self.server, life / "w")
         return life, f"answer {answers}"
 
@@ -120,9 +120,9 @@ def test_a_command_killed_at_any_moment_ends_as_if_it_had_not_been(name, given, 
     draw = random.Random(name)
     for number in range(KILLS):
         # One anywhere, the next where more than the loading of libraries is interrupted: between answers, or late.
-        by_answers = number % 2 == 1 and needed > 2
+        by_answers = number % 2 == 1 and needed > 3
         if by_answers:
-            life, moment = lives.killed_by_answers(f"{number}", draw.randint(2, needed - 1))
+            life, moment = lives.killed_by_answers(f"{number}", draw.randint(3, needed - 1))
         else:
             life, moment = lives.killed_by_time(f"{number}", seconds, draw.uniform(0.5 * (number % 2), 1))
         # Answers of a local model are stored as well, but are no requests to the server.

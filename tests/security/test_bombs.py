@@ -6,6 +6,7 @@ import json
 import tracemalloc
 import zipfile
 
+import openpyxl
 import pyarrow
 import pyarrow.parquet
 import pypdfium2.raw as pdfium
@@ -61,6 +62,24 @@ def word(body="<w:p><w:r><w:t>The sea warms.</w:t></w:r></w:p>", prologue="", st
     return out.getvalue()
 
 
+SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+
+
+def workbook(rows="", cell="The sea warms.", prologue="", dimension="A1:A2", **members: bytes) -> bytes:
+    """A workbook of openpyxl whose sheet is replaced, and members of these names as well."""
+    saved, out = io.BytesIO(), io.BytesIO()
+    openpyxl.Workbook().save(saved)
+    text = '<row r="{}"><c r="A{}" t="inlineStr"><is><t>{}</t></is></c></row>'
+    sheet = f'{prologue}<worksheet xmlns="{SHEET}"><dimension ref="{dimension}"/><sheetData>{text.format(1, 1, "text")}'
+    sheet += f"{text.format(2, 2, cell)}{rows}</sheetData></worksheet>"
+    replaced = {"xl/worksheets/sheet1.xml": sheet.encode()}
+    replaced |= {f"xl/{name}.xml": data for name, data in members.items()}
+    with zipfile.ZipFile(saved) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in {*old.namelist(), *replaced}:
+            new.writestr(name, replaced.get(name) or old.read(name))
+    return out.getvalue()
+
+
 def table(texts: pyarrow.Array) -> bytes:
     out = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table({"text": texts}), out, compression="zstd")
@@ -99,6 +118,12 @@ DOCUMENTS = {
     "deep.md": lambda: b"---\na: " + b"[" * 20_000 + b"\n---\n# Seas\n\nThe sea warms.\n",
     "number.md": lambda: b"---\na: " + b"9" * 100_000 + b"\n---\n# Seas\n\nThe sea warms.\n",
     "date.md": lambda: b"---\ndate: 2026-13-45\n---\n# Seas\n\nThe sea warms.\n",
+    "laughs.xlsx": lambda: workbook(cell="&e8;", prologue=f"<!DOCTYPE x [{ENTITIES}]>"),
+    "laughs-styles.xlsx": lambda: workbook(
+        styles=f'<!DOCTYPE x [{ENTITIES}]><styleSheet xmlns="{SHEET}"><a>&e8;</a></styleSheet>'.encode()
+    ),
+    "outside.xlsx": lambda: workbook(cell="&e;", prologue='<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'),
+    "formula.xlsx": lambda: workbook('<row r="3"><c r="A3"><f>WEBSERVICE("http://127.0.0.1/")</f></c></row>'),
     "bomb.parquet": lambda: table(repeated("x" * 10_000_000, 1000)),
 }
 
@@ -117,6 +142,46 @@ def test_a_document_that_is_an_attack_is_refused_in_one_sentence(name, folder):
     assert len(reasons) in (1, 2)
     assert all(name in reason and "\n" not in reason and reason.endswith(".") for reason in reasons)
     assert "root:" not in " ".join(reasons)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        '<row r="2000000000"><c r="A2000000000"><v>1</v></c></row>',
+        "".join(f'<row r="{n}"><c r="ZZZ{n}"><v>1</v></c></row>' for n in range(3, 10)),
+        f"<row>{'<c><v>1</v></c>' * 20_000}</row>",
+    ],
+    ids=["a far row", "far columns", "many columns"],
+)
+def test_a_workbook_has_a_limit_of_cells_and_rows(rows, folder, monkeypatch):
+    monkeypatch.setattr("climassay.io.workbooks.MAX_CELLS", 10_000)
+    (folder / "cells.xlsx").write_bytes(workbook(rows))
+    [skipped] = read(folder / "cells.xlsx").skipped
+    assert "10,000 cells" in skipped.reason
+
+
+def test_escapes_of_a_workbook_are_read_as_characters_and_half_a_character_is_replaced(folder):
+    (folder / "escapes.xlsx").write_bytes(workbook(cell="Seas_x000D_\nrise_xD83D_."))
+    [row] = parse_rows(folder / "escapes.xlsx", (folder / "escapes.xlsx").read_bytes())
+    assert row == {"text": "Seas\r\nrise\ufffd."}
+
+
+def test_a_workbook_is_unpacked_within_bounds(folder, monkeypatch):
+    monkeypatch.setattr("climassay.io.workbooks.MAX_TABLE_BYTES", MEBIBYTE)
+    (folder / "bomb.xlsx").write_bytes(workbook(media=bytes(MEBIBYTE)))
+    [skipped] = read(folder / "bomb.xlsx").skipped
+    assert "more than the limit of 1 MB" in skipped.reason
+
+
+@pytest.mark.parametrize("dimension", ["A1", "A1:B2", "A1:XFD1048576"])
+def test_a_workbook_that_misstates_its_size_is_read_whole(dimension, folder):
+    more = "".join(
+        f'<row r="{n}"><c r="A{n}" t="inlineStr"><is><t>Ice melts, {n}.</t></is></c></row>' for n in range(3, 500)
+    )
+    (folder / "size.xlsx").write_bytes(workbook(more, dimension=dimension))
+    [document] = read(folder / "size.xlsx").documents
+    assert len(document.blocks) == 498
+    assert document.blocks[-1].text == "Ice melts, 499."
 
 
 def test_an_upload_that_needs_too_much_memory_ends_its_reader_and_nothing_else(folder):

@@ -13,6 +13,7 @@ SOURCES = sorted(ROOT.rglob("*.py"))
 RUNNING_MODULES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "imp", "runpy"}
 FETCHING_MODULES = {"urllib.request", "requests", "httpx", "http.client", "ftplib", "webbrowser"}
 FETCHING_FILES = {
+    "corpus/readers/download.py": "fetches the document whose address the user names in place of a file",
     "doctor.py": "asks the server that the user names, and only with --online",
     "grounding/references.py": "asks for the head of an address that a text names, and only with --network",
 }

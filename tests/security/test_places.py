@@ -6,12 +6,15 @@ import os
 import stat
 import subprocess
 import sys
+import zipfile
 
+import openpyxl
 import pytest
 
 from climassay.corpus.readers.file_types import find_files
-from climassay.io import safe_cell
+from climassay.io import parse_rows, safe_cell
 from climassay.reporting import Table, as_csv
+from climassay.reporting.results import write_rows
 from climassay.reporting.tables import Column
 from climassay.workspace import Workspace
 from killed_process import START
@@ -169,6 +172,17 @@ def test_no_text_begins_a_row_of_its_own():
     table = Table("Answers", [Column("id"), Column("text")], [["1", "harmless\r=1+1"], ["2", "x\r\n=1+1"]])
     rows = list(csv.reader(io.StringIO(as_csv(table), newline="")))
     assert rows[1:] == [["1", "harmless\n=1+1"], ["2", "x\n=1+1"]]
+
+
+@pytest.mark.parametrize("text", [*FORMULAS, "https://example.org", "{=1+1}", "\x1b]0;title\x07 warms", "half \ud83d"])
+def test_a_cell_of_a_workbook_is_text_whatever_it_says(text, tmp_path):
+    write_rows(tmp_path / "answers.xlsx", [{"answer": text}])
+    with zipfile.ZipFile(tmp_path / "answers.xlsx") as workbook:
+        assert not any("externalLink" in name or "sheet1.xml.rels" in name for name in workbook.namelist())
+    cell = openpyxl.load_workbook(tmp_path / "answers.xlsx").active["A2"]
+    assert (cell.data_type, cell.hyperlink) == ("s", None)
+    [row] = parse_rows(tmp_path / "answers.xlsx", (tmp_path / "answers.xlsx").read_bytes())
+    assert row == {"answer": text.replace("\ud83d", "?")}
 
 
 def test_csv_files_of_strangers_words_are_written_through_it():

@@ -1,13 +1,17 @@
+import errno
 import json
+import socket
 import threading
+from collections import Counter
 
 import pytest
 import sqlalchemy as sa
 
-from climassay.errors import InputError, LostDatabaseError, RecordsError
-from climassay.web.jobs import JobReport, Stopped, jobs
+from climassay.errors import FullDatabaseError, InputError, LostDatabaseError, RecordsError
+from climassay.web.access import SESSION_COOKIE
+from climassay.web.jobs import MAX_RUNNING_PER_USER, JobReport, Stopped, jobs
 from patience import PATIENCE, job_at_its_end, reached, until
-from web_parts import application_over, post
+from web_parts import application_over, post, serving
 
 
 def counting(place, payload, report):
@@ -125,6 +129,26 @@ def test_a_job_that_hangs_stops_no_other(place, lane, other):
     job_at_its_end(place.jobs, hanging)
 
 
+def test_hanging_jobs_of_two_people_leave_places_for_others(place):
+    gate = Gate()
+    place.jobs.register("hanging", lambda *_: gate(), "checks")
+    place.jobs.register("quick", lambda *_: {}, "checks")
+    hanging = [place.jobs.submit("hanging", "x", {}, by=by) for by in ("ada", "bob") for _ in range(4)]
+    place.jobs.start(place)
+
+    def running():
+        return [job for job in map(place.jobs.get, hanging) if job.state == "running"]
+
+    until(lambda: len(running()) == 2 * MAX_RUNNING_PER_USER)
+    assert job_at_its_end(place.jobs, place.jobs.submit("quick", "x", {}, by="cy")).state == "done"
+    own = place.jobs.get(place.jobs.submit("quick", "x", {}, by="ada"))
+    assert place.jobs.turn(own).n_own_running == MAX_RUNNING_PER_USER
+    assert Counter(job.by for job in running()) == {"ada": MAX_RUNNING_PER_USER, "bob": MAX_RUNNING_PER_USER}
+    gate.open.set()
+    for job in (*hanging, own.id):
+        assert job_at_its_end(place.jobs, job).state == "done"
+
+
 def test_a_stopped_job_ends(started):
     begun = threading.Event()
 
@@ -212,6 +236,49 @@ def test_a_job_whose_end_could_not_be_stored_is_done_again(error, place_on, data
     assert job_at_its_end(place.jobs, job).state == "done"
     assert [event.body["n"] for event in place.jobs.events(job)] == [0, 1, 2]
     assert not failures
+
+
+def test_a_job_that_waits_for_room_says_so_until_it_goes_on(place_on, database_url, monkeypatch):
+    place, is_full = place_on(database_url), threading.Event()
+    monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("climassay.web.jobs.POLL_INTERVAL", 0.05)
+    end = place.jobs._end
+
+    def fail(*arguments, **values):
+        if is_full.is_set():
+            raise FullDatabaseError("full")
+        end(*arguments, **values)
+
+    monkeypatch.setattr(place.jobs, "_end", fail)
+    place.jobs.register("count", counting, "corpus")
+    place.jobs.start(place)
+    is_full.set()
+    job = place.jobs.submit("count", "Count", {"to": 3})
+    until(lambda: "disk is full" in place.jobs.get(job).message)
+    is_full.clear()
+    assert "disk is full" not in job_at_its_end(place.jobs, job).message
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (FullDatabaseError("sqlite:///secret"), "disk is full"),
+        (LostDatabaseError("postgresql://secret"), "no connection to its database"),
+        (OSError(errno.ENOSPC, "No space left on device", "/secret"), "disk is full"),
+    ],
+)
+def test_an_outage_is_503_with_a_sentence_that_keeps_addresses_private(error, words, place, monkeypatch):
+    def fail(*_arguments):
+        raise error
+
+    with application_over(place) as client_of:
+        client = client_of("admin")
+        monkeypatch.setattr(place.accounts, "users", fail)
+        answer = client.get("/users")
+    assert answer.status_code == 503
+    assert words in answer.text
+    assert "secret" not in answer.text
+    assert int(answer.headers["retry-after"]) > 0
 
 
 def test_a_job_that_lost_the_database_is_done_again(place_on, database_url):
@@ -306,3 +373,34 @@ def test_work_of_others_is_not_shown_and_not_stopped(place):
         assert client_of(None).get(path).status_code == 303
         assert client_of("admin").get("/jobs/j123/events").status_code == 404
         assert post(client_of("adjudicator"), f"/jobs/{job}/stop").status_code == 403
+
+
+@pytest.mark.process
+def test_a_listener_who_does_not_read_or_has_gone_holds_up_nobody(place):
+    begin, n_events = threading.Event(), 300
+
+    def tell(_place, _payload, report):
+        reached(begin)
+        for number in range(n_events):
+            report.event("number", {"n": number, "words": "x" * 20_000})
+
+    place.jobs.register("telling", tell, "questions")
+    job = place.jobs.submit("telling", "x", {}, by="ada")
+    place.accounts.add("ada")
+    session = place.accounts.begin_session("ada", days=1)
+    request = f"GET /jobs/{job}/events HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {SESSION_COOKIE}={session}\r\n\r\n"
+    with serving(place) as address:
+        idle, gone, keen = (socket.create_connection(address) for _ in range(3))
+        for listener in (idle, gone, keen):
+            listener.sendall(request.encode())
+            assert b"200 OK" in listener.recv(4096)
+        until(lambda: len(place.streams._topics[job].followers) == 3)
+        gone.close()
+        begin.set()
+        heard = b""
+        while b"event: end" not in heard[-1000:]:
+            heard += keen.recv(1 << 20)
+        assert heard.count(b"event: number") == n_events
+        for listener in (idle, keen):
+            listener.close()
+        until(lambda: job not in place.streams._topics)

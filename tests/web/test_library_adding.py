@@ -1,11 +1,14 @@
 """Documents sent through the pages: who may, what becomes of each file, what a kill leaves, what twice changes."""
 
+import os
 import re
 
 import pytest
 
+import runaway
 from climassay.corpus import Collection
 from climassay.corpus.collection_storage import CollectionStore
+from climassay.corpus.readers import sandboxed_reader
 from climassay.web.library import uploads as adding
 from climassay.web.library.uploads import uploads_folder
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, add_book, pdf_of, teach
@@ -163,6 +166,20 @@ def test_files_are_gone_when_their_job_has_ended_and_another_one_begins(place, c
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.process
+def test_an_upload_whose_reader_hangs_can_be_stopped(place, client_of, monkeypatch):
+    client = client_of("adjudicator")
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([runaway.FOLDER, os.environ.get("PYTHONPATH", "")]))
+        patch.setattr(sandboxed_reader, "_read_file", runaway.burn)
+        job = send(client).headers["location"].rpartition("/")[2]
+        until(lambda: "reading" in place.jobs.get(job).message)
+        post(client, f"/jobs/{job}/stop")
+    assert added(place, client)[0].state == "done"
+    assert place.jobs.get(job).state == "stopped"
+    assert [event for event in place.jobs.events(job) if event.kind == "file"] == []
+
+
 def test_a_killed_job_goes_on_with_what_is_missing(place_on, place):
     """The first server dies while the second of three files is embedded."""
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -200,7 +201,14 @@ def check_claims(
     return factcheck.CheckedClaims(
         name,
         tuple(factcheck.CheckedClaim.of(transcript, scale) for transcript in transcripts),
-        factcheck.analyse(transcripts, truths, checker.setup.scale, classes=classes),
+        factcheck.analyse(
+            transcripts,
+            truths,
+            checker.setup.scale,
+            classes=classes,
+            group_column=table.group_column,
+            groups={claim_record.id: group for claim_record, group in zip(table.claims, table.groups, strict=True)},
+        ),
         checker.run,
         checker.tallies,
         table.skipped,
@@ -221,9 +229,10 @@ def claim_table(
     if isinstance(claims, (str, Path)):
         if str(claims) != PRIMER_CLAIMS:
             return factcheck.read_claims(Path(claims), columns)
-        return factcheck.read_claims(claims_path(), factcheck.ClaimColumns(verdict="verdict"))
+        group_column = None if columns is None else columns.group
+        return factcheck.read_claims(claims_path(), factcheck.ClaimColumns(verdict="verdict", group=group_column))
     claim_records = tuple(factcheck.make_claim(claim) for claim in claims)
-    return factcheck.ClaimTable(claim_records, (None,) * len(claim_records), ())
+    return factcheck.ClaimTable(claim_records, (None,) * len(claim_records), ("",) * len(claim_records), ())
 
 
 def list_claims(
@@ -239,7 +248,7 @@ def list_claims(
     later; claims that are not checkable or not about climate are struck in advance.
 
     Args:
-        document: PDF, Word, HTML (a saved web page), EPUB, Markdown or text.
+        document: PDF, Word, HTML, EPUB, Markdown or text file, or the address of a web page or PDF (https://...).
         model: Strong model that lists the claims.
         limit: Maximum number of passages to read, from the beginning.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
@@ -249,18 +258,22 @@ def list_claims(
         ModelError: The model cannot be loaded.
     """
     from climassay.corpus import read
+    from climassay.corpus.readers.download import is_address, read_address
     from climassay.factcheck.claim_listing import ClaimLister, claim_passages, listed_rows
     from climassay.prompts import load_prompt
 
-    file = Path(document).expanduser()
-    result = read(file)
+    with tempfile.TemporaryDirectory(prefix="climassay") as folder:
+        result = (
+            read_address(str(document), Path(folder)) if is_address(document) else read(Path(document).expanduser())
+        )
     if not result.documents:
-        raise InputError(result.skipped[0].reason if result.skipped else f"{file} has no text.")
+        raise InputError(result.skipped[0].reason if result.skipped else f"{document} has no text.")
+    source = str(document) if is_address(document) else result.source
     passages = claim_passages(result.documents)[:limit]
     with Session.opened(workspace) as session:
         generator = session.model(model)
         prompt = load_prompt("factcheck_claims", session.options.prompts)
-        config = {"document": file.name, "passages": len(passages), "prompt_sha256": prompt.sha256}
+        config = {"document": source, "passages": len(passages), "prompt_sha256": prompt.sha256}
         with (
             session.run("factcheck claims", config) as run,
             session.progress.task("Reading", total=len(passages)) as task,
@@ -277,7 +290,7 @@ def list_claims(
     }
     n_quoted = sum(claim.is_quoted for claim in claims)
     summary = f"{counted(len(claims), 'claim')} in {counted(len(passages), 'passage')}"
-    notes = [f"{summary} of {file.name}, listed by {generator.name}."]
+    notes = [f"{summary} of {source}, listed by {generator.name}."]
     if lister.failed:
         notes.append(f"{counted(lister.failed, 'passage')} without a usable answer ({lister.error}): run it again.")
     if lister.unknown:
@@ -286,14 +299,14 @@ def list_claims(
         notes.append(f"{counted(lister.repeated, 'claim')} left out that an earlier row has.")
     if n_quoted:
         notes.append(
-            f"{counted(n_quoted, 'claim')} in the document's own words, because the model's had another figure."
+            f"{counted(n_quoted, 'claim')} in the document's words, because the model's had another figure or no end."
         )
     if n_struck := sum(bool(row["strike"]) for row in rows):
         notes.append(
             f"{counted(n_struck, 'claim')} struck beforehand: empty the cell in the column strike to check it."
         )
     row_cells = [(row["strike"], str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
-    table = Table.of(f"Claims of {file.name}", ("strike", "page", "claim", "sentences"), row_cells, left=4)
+    table = Table.of(f"Claims of {source}", ("strike", "page", "claim", "sentences"), row_cells, left=4)
     failure = NoAnswerError(lister.error) if passages and lister.failed == len(passages) else None
     return Shown({"run": run.id, **counts, "claims": rows}, (table,), rows, noted=notes, failed=failure)
 
@@ -307,6 +320,7 @@ def sample_claims(table: "factcheck.ClaimTable", limit: int | None, seed: int) -
         table,
         claims=tuple(table.claims[index] for index in indices),
         verdicts=tuple(table.verdicts[index] for index in indices),
+        groups=tuple(table.groups[index] for index in indices),
     )
 
 
@@ -318,6 +332,7 @@ def score_verdicts(
     scale: str = "climate-feedback",
     classes: int | None = None,
     claim: str | None = None,
+    by: str | None = None,
     unknown: Literal["error", "wrong"] = "error",
     seed: int = 0,
 ) -> "factcheck.ScoredVerdicts":
@@ -332,12 +347,14 @@ def score_verdicts(
         classes: Number of classes to which the scale is collapsed (climate-feedback: 7, 5 or 2).
         claim: Column of the claims, so that repeated claims are resampled together; by default claim, statement or
             text if there is one.
+        by: Column by whose values the scores are broken down, for example the field of science.
         unknown: Treatment of predictions that are not on the scale: stop with an error, or count them as wrong.
         seed: Seed of the resampling.
 
     Raises:
         InputError: The file or a column cannot be used, or a verdict is not on the scale.
     """
+    from climassay.factcheck.results.scoring import score_groups
     from climassay.factcheck.results.scoring import score_verdicts as compute_scores
 
     path, verdict_scale = Path(file), factcheck.load_scale(scale)
@@ -356,20 +373,22 @@ def score_verdicts(
     def cells(name: str) -> list[Any]:
         return [row.get(name) for row in rows]
 
-    scores = compute_scores(
-        cells(truth),
-        cells(predicted),
-        verdict_scale,
-        classes=classes,
-        claims=None if claim_column is None else cells(claim_column),
-        unknown=unknown,
-        seed=seed,
+    options: dict[str, Any] = {
+        "classes": classes,
+        "claims": None if claim_column is None else cells(claim_column),
+        "unknown": unknown,
+        "seed": seed,
+    }
+    scores = compute_scores(cells(truth), cells(predicted), verdict_scale, **options)
+    by = None if by is None else require_column(path, columns, by, "--by")
+    grouped_scores = (
+        None if by is None else score_groups(by, cells(by), cells(truth), cells(predicted), verdict_scale, **options)
     )
     facts = (
         ("File", str(file)), ("Truth", truth), ("Predicted", predicted), ("Claims", claim_column or "no column"),
         ("Scale", scale), ("Not of the scale", unknown), ("Seed", str(seed)),
     )  # fmt: skip
-    return factcheck.ScoredVerdicts(scores, f"{predicted} in {path.name}", facts)
+    return factcheck.ScoredVerdicts(scores, f"{predicted} in {path.name}", facts, grouped_scores)
 
 
 def _add_advocates(
@@ -422,15 +441,17 @@ def estimate_debates(
     *,
     model: Generator | None = None,
     samples: int = 1,
+    timed: bool = True,
     workspace: Place = None,
 ) -> "DebateEstimate":
-    """Estimate the requests, tokens, cost and time of debates without calling a model.
+    """Estimate the requests, tokens, cost and time of debates.
 
     Args:
         claims: Claims to be debated.
         settings: Settings of the debate.
         model: Loaded model of all participants; by default the models of the settings.
         samples: Number of debates for each claim.
+        timed: Whether to time local models on a few requests. Otherwise no model is called.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -446,7 +467,14 @@ def estimate_debates(
         with session.progress.status("Estimating ..."):
             setup = set_up_debate(settings, resources, session.options.prompts)
             database = session.records.database
-            return estimate_debate(setup, resources, claims, samples, lambda model: seconds_per_answer(database, model))
+            return estimate_debate(
+                setup,
+                resources,
+                claims,
+                samples,
+                lambda model: seconds_per_answer(database, model),
+                timed=timed,
+            )
 
 
 def list_checks(

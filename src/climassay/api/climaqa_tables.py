@@ -380,10 +380,9 @@ def _count_by_book(gold: "ExperimentPlan | None", collections: Sequence[str], se
     contexts = [question.context for question in questions if question.context]
     hit_lists = session.collections(collections).search_many(contexts, k=1, mode="dense")
     books = Counter(hits[0].passage.document if hits else "no book" for hits in hit_lists)
-    note = (
-        f"Figure 6 of ClimaQA, which prints no numbers: the book with the passage nearest to each question's text. "
-        f"{counted(len(questions) - len(contexts), 'question')} without a text left out."
-    )
+    note = "Figure 6 of ClimaQA, which prints no numbers: the book with the passage nearest to each question's text."
+    if n_without_text := len(questions) - len(contexts):
+        note += f" {counted(n_without_text, 'question')} left out, because they have no text."
     rows = [(book, str(count)) for book, count in books.most_common()]
     return (Table.of("Gold questions by book", ("book", "questions"), rows, note=note),)
 

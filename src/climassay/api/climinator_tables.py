@@ -30,6 +30,7 @@ from climassay.reporting.paper_tables import (
     ReproductionEstimate,
     choose_tables,
     load_paper_tables,
+    model_label,
     scaled,
 )
 from climassay.reporting.tables import skipped_note
@@ -165,17 +166,14 @@ class CliminatorRecipe:
         """
         parts = []
         for model in models:
+            label = model_label(model if isinstance(model, str) else model.name)
             for table, system in self._list_debates(self._select_tables()):
                 claims = self._load_claims(table).claims
                 settings = self._make_settings(table, system, model)
                 loaded_model = None if isinstance(model, str) else model
-                debate_estimate = estimate_debates(claims, settings, model=loaded_model, workspace=session)
+                debate_estimate = estimate_debates(claims, settings, model=loaded_model, timed=False, workspace=session)
                 counts = debate_estimate.requests, debate_estimate.prompt_tokens, debate_estimate.completion_tokens
-                parts.append(
-                    PartEstimate(
-                        f"{_shorten_name(model)}, {system}, {_name_claims(table)}", *counts, debate_estimate.cost
-                    )
-                )
+                parts.append(PartEstimate(f"{label}, {system}, {_name_claims(table)}", *counts, debate_estimate.cost))
         remark = "The first round of each debate; further rounds come on top, and equal requests are asked once."
         return ReproductionEstimate(tuple(parts), (remark,))
 
@@ -213,7 +211,8 @@ class CliminatorRecipe:
                 )
             for number in tables:
                 by_system = {system: item for (file, system), item in debates.items() if file == _name_claims(number)}
-                rows[number] += self._make_rows(number, by_system, f" ({_shorten_name(model)})")
+                label = model_label(model if isinstance(model, str) else model.name)
+                rows[number] += self._make_rows(number, by_system, f" ({label})")
         paper_tables = [
             replace(
                 table, ours=tuple(rows[number]), differences=tuple(self._describe_differences(number, n_failed_by_file))
@@ -221,6 +220,8 @@ class CliminatorRecipe:
             for number, table in tables.items()
         ]
         remarks = [note for name, reasons in skip_reasons.items() for note in skipped_note(reasons, f"row of {name}")]
+        if any(row.n == 0 for row in rows.get("1", ())):
+            remarks.append("Rows without scores in Table 1: all of the system's verdicts are “not enough information”.")
         if is_demonstration:
             remarks.append(DEMONSTRATION)
         remarks = [*self._note_omissions(tables), *remarks]
@@ -337,7 +338,9 @@ class CliminatorRecipe:
                 baseline_metrics: VerdictMetrics | None = None
                 for system, row_scores in scores.items():
                     scores_of_row = row_scores.without_nei if nei_treatment == "without" else row_scores.figures
-                    if scores_of_row is not None:
+                    if scores_of_row is None:  # not enough information on all claims
+                        yield PaperRow(f"{system}{suffix}", {}, group, 0)
+                    else:
                         baseline_metrics = baseline_metrics or scores_of_row
                         yield PaperRow(f"{system}{suffix}", _to_percentages(scores_of_row), group, scores_of_row.n)
                 if baseline_metrics is not None:
@@ -410,7 +413,11 @@ class CliminatorRecipe:
         yield f"Ours: {count} of the named file; the paper has {n_published}."
         n_distinct = len({claim.id for claim in claims.claims})
         if n_distinct < len(claims.claims):
-            yield f"{counted(len(claims.claims) - n_distinct, 'claim')} repeated; each counts, as in the paper."
+            n_repeated = len(claims.claims) - n_distinct
+            yield (
+                f"{counted(n_repeated, 'claim')} repeated; each counts, as in the paper. Intervals: bootstrap over the "
+                f"{n_distinct} distinct claims."
+            )
         missing_sources = [
             f"{name} ({SOURCES[name][2]}, {SOURCES[name][0]})" for name in SOURCES if name not in self.collections
         ]
@@ -430,11 +437,6 @@ class CliminatorRecipe:
 def _name_claims(table: str) -> str:
     """Return a short name for the claims used by a table. Tables with the same claims share debates."""
     return {"2": "Skeptical Science", "5": "contrarian report"}.get(table, "Climate Feedback")
-
-
-def _shorten_name(model: Generator | str) -> str:
-    name = model if isinstance(model, str) else model.name
-    return name.partition(":")[2] or name
 
 
 def _to_percentages(scores: VerdictMetrics) -> dict[str, Estimate]:

@@ -1,5 +1,6 @@
 """Collections of documents: search, cited answers, and checks of texts sentence by sentence."""
 
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
@@ -47,7 +48,8 @@ def add_documents(
 
     Args:
         collection: Name of the collection.
-        files: PDF, Word, HTML, Markdown, text, EPUB, CSV, JSONL or Parquet files, folders of them, or primer:BOOK.
+        files: PDF, Word, HTML, Markdown, text, EPUB, CSV, JSONL or Parquet files, folders of them, web addresses
+            (https://...), or primer:BOOK.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         encoder: Encoder of a new collection: local:minilm (default), or local: followed by the folder or hub id of a
             sentence-transformers model.
@@ -72,42 +74,46 @@ def add_documents(
     """
     from climassay.corpus.collection_storage import check_name
     from climassay.corpus.presentation import show_addition_progress
+    from climassay.corpus.readers.download import is_address, read_address
 
     check_name(collection)
     names = [files] if isinstance(files, (str, Path)) else list(files)
     skipped_files: list[corpus.Skipped] = []
 
-    def documents() -> "Iterable[corpus.Document]":
-        for result in corpus.read_all(map(_resolve_file, names), reading):
+    def documents(folder: Path) -> "Iterable[corpus.Document]":
+        local_files = [_resolve_file(name) for name in names if not is_address(name)]
+        downloads = (read_address(str(name), folder, reading) for name in names if is_address(name))
+        for result in chain(corpus.read_all(local_files, reading), downloads):
             skipped_files.extend(result.skipped)
             yield from result.documents
 
-    documents_to_add = iter(documents())
-    # Before anything is made: a mistyped file name leaves no empty collection behind.
-    first_document = next(documents_to_add, None)
-    if first_document is None:
-        reason = "; ".join(
-            f"{skipped_file.source}: {skipped_file.reason}" for skipped_file in skipped_files[:MAX_REASONS]
-        )
-        raise InputError(f"There is no document to add to {collection}{': ' + reason if reason else '.'}")
-    with Session.opened(workspace) as session:
-        target = corpus.open_or_create(
-            session.workspace,
-            collection,
-            encoder=encoder,
-            passage_size=passage_size,
-            passage_overlap=passage_overlap,
-            **({} if session.pool is None else {"load": session.pool.load_encoder}),
-        )
-        with session.progress.task(collection) as task:
-            report_progress = on_progress or show_addition_progress(collection, task)
-            report = target.add(
-                chain([first_document], documents_to_add),
-                replace=replace_older,
-                keep_originals=originals,
-                on_progress=report_progress,
+    with tempfile.TemporaryDirectory(prefix="climassay") as folder:
+        documents_to_add = iter(documents(Path(folder)))
+        # Before anything is made: a mistyped file name leaves no empty collection behind.
+        first_document = next(documents_to_add, None)
+        if first_document is None:
+            reason = "; ".join(
+                f"{skipped_file.source}: {skipped_file.reason}" for skipped_file in skipped_files[:MAX_REASONS]
             )
-        return replace(report, collection=target.summary(), skipped=(*skipped_files, *report.skipped))
+            raise InputError(f"There is no document to add to {collection}{': ' + reason if reason else '.'}")
+        with Session.opened(workspace) as session:
+            target = corpus.open_or_create(
+                session.workspace,
+                collection,
+                encoder=encoder,
+                passage_size=passage_size,
+                passage_overlap=passage_overlap,
+                **({} if session.pool is None else {"load": session.pool.load_encoder}),
+            )
+            with session.progress.task(collection) as task:
+                report_progress = on_progress or show_addition_progress(collection, task)
+                report = target.add(
+                    chain([first_document], documents_to_add),
+                    replace=replace_older,
+                    keep_originals=originals,
+                    on_progress=report_progress,
+                )
+            return replace(report, collection=target.summary(), skipped=(*skipped_files, *report.skipped))
 
 
 def search(

@@ -6,6 +6,7 @@ with its figures. Each table also has rows of the same methods on articles or cl
 Maiya (2024), Aligning Language Model Evaluators with Human Judgement, MRes thesis, University of Cambridge.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from climassay import judging
 from climassay.api.judges import benchmark_judges
 from climassay.confidence.vocabulary import TAGS
 from climassay.errors import InputError
-from climassay.io import parse_rows, read_bytes
+from climassay.io import find_column, parse_rows, read_bytes
 from climassay.models import Generator, OpenWeights
 from climassay.reporting import counted
 from climassay.reporting.paper_tables import (
@@ -28,6 +29,7 @@ from climassay.reporting.paper_tables import (
     ReproductionEstimate,
     choose_tables,
     load_paper_tables,
+    model_label,
 )
 from climassay.reporting.results import as_json_data
 from climassay.session import Session
@@ -45,6 +47,8 @@ N_CLAIMS: Mapping[str, int] = {"Climate": 100, "Health": 100, "Energy": 11}
 """Number of claims in the thesis by domain."""
 MAX_CLAIMS = 100
 """Maximum number of claims per domain, as in the thesis's code."""
+MIN_CLAIMS = 10
+"""Minimum number of claims of a domain on which a probe is trained and tested."""
 N_TRAINING = 100
 """Number of labelled items on which a probe is trained, and number of anchors (appendices A.2, C.4 and C.6)."""
 N_PER_CYCLE = 75
@@ -61,8 +65,8 @@ _INSERTION_SYSTEMS: Mapping[judging.InsertMode, str] = {
     "three-way": "PPairS_insert, every level reachable",
 }
 _LAST_LAYER = (-1,)
-_BASELINE_NAME = 'always "not greater"'
-_UNSEEN_SUFFIX = ", unseen {unit}, pairs that differ"
+_BASELINES = ('always "not greater"', "always the most frequent level", "the longer text")
+"""Names of the baselines, which follow the other rows of their group."""
 _TABLES_OF: Mapping[str, tuple[str, ...]] = {
     "summaries": ("4.1", "4.2"),
     "claims": ("4.3",),
@@ -80,7 +84,8 @@ class PpairsRecipe:
     summaries: Mapping[str, str]
     """Files of rated summaries by data set: ``Newsroom``, ``SummEval``."""
     claims: Mapping[str, str]
-    """Files of claims with Science Feedback's verdicts by domain: ``Climate``, ``Health``, ``Energy``."""
+    """Files of claims with Science Feedback's verdicts by domain: ``Climate``, ``Health``, ``Energy``. A file with a
+    column ``topic`` or ``field`` may be named for several domains."""
     statements: str
     """File of statements with their levels of confidence; empty if there is none."""
     paragraphs: str
@@ -136,10 +141,7 @@ class PpairsRecipe:
                     for aspect in ASPECTS.values()
                 ]
         if "4.3" in numbers:
-            parts += [
-                _estimate_part(f"claims, {domain}", self._read_claims(file).items)
-                for domain, file in self.claims.items()
-            ]
+            parts += [_estimate_part(f"claims, {domain}", self._read_claims(domain).items) for domain in self.claims]
         if "4.4" in numbers:
             items, training, *_ = self._read_statements()
             length = sum(len(item.item.window(CONTEXT_SENTENCES)) for item in items) / max(1, len(items))
@@ -174,7 +176,7 @@ class PpairsRecipe:
         )
         methods = ("direct", "pairs", "ppairs")
         benchmark = benchmark_judges(tasks, settings, methods, file=file, model=model, workspace=session).benchmark
-        part = _Part(_shorten_name(model), (benchmark.run,))
+        part = _Part(model_label(model.name), (benchmark.run,))
         headings = {aspect: heading for heading, aspect in ASPECTS.items()}
         for result in benchmark.results:
             column = f"{name} {headings[result.scores.quality]}"
@@ -194,7 +196,12 @@ class PpairsRecipe:
         Raises:
             InputError: The file cannot be read, or its columns are not those of a published file.
         """
-        label = "informativeness" if (name, aspect) == ("Newsroom", "consistency") else aspect
+        label = aspect
+        if (name, aspect) == ("Newsroom", "consistency"):
+            path = Path(file)
+            names = next(iter(parse_rows(path, read_bytes(path))), {})
+            # In the thesis's own conversion of Newsroom, the column of informativeness is named consistency.
+            label = aspect if aspect in names and "informativeness" not in names else "informativeness"
         columns = judging.published_columns(file, label)
         if columns is None:
             raise InputError(f"{file} is not a table of {name}: its columns are not those that the authors publish.")
@@ -203,7 +210,7 @@ class PpairsRecipe:
         return replace(table, items=tuple(item for item in table.items if item.group in articles))
 
     def _compare_claims(self, model: OpenWeights, session: Session) -> "list[_Part]":
-        tables = {domain: self._read_claims(file) for domain, file in self.claims.items()}
+        tables = {domain: self._read_claims(domain) for domain in self.claims}
         items = {domain: table.items for domain, table in tables.items()}
         quality = judging.quality("claims")
         parts = []
@@ -216,9 +223,13 @@ class PpairsRecipe:
             benchmark = benchmark_judges(
                 [task], settings, methods, file=self.claims[domain], model=model, workspace=session
             ).benchmark
-            part = _Part(_shorten_name(model), (benchmark.run,))
+            part = _Part(model_label(model.name), (benchmark.run,))
             for result in benchmark.results:
                 _add_scores(part, result, domain, ("4.3",), "claims")
+            if len(claims) == MAX_CLAIMS:
+                part.remarks.append(f"{domain}: the first {MAX_CLAIMS} claims of the file, as in the thesis.")
+            if len(claims) == self.limit:
+                part.remarks.append(f"{domain}: {self.limit} claims, drawn as evenly over the verdicts as possible.")
             if len(claims) != N_CLAIMS[domain]:
                 reason = f"ours is on {counted(len(claims), 'claim')}, the thesis on {N_CLAIMS[domain]}."
                 part.add_reason([domain], reason, ("4.3",))
@@ -230,25 +241,47 @@ class PpairsRecipe:
             )
             for source in [domain for domain in items if domain != "Energy"]:
                 figure = judging.score_transfer(items[source], items["Energy"], extractor, seed=self.seed)
-                part = _Part(_shorten_name(model), ())
+                part = _Part(model_label(model.name), ())
                 part.add("4.3", f"PPairS, Energy by transfer from {source}", "Energy", figure)
                 parts.append(part)
         return parts
 
-    def _read_claims(self, file: str) -> judging.ItemTable:
-        """Read at most ``limit`` claims from the beginning of a file, with labels from 0 (inaccurate) to 2 (accurate).
+    def _read_claims(self, domain: str) -> judging.ItemTable:
+        """Read the first 100 claims of a file, with labels from 0 (inaccurate) to 2 (accurate).
+
+        If there are more than ``limit`` claims, that many are drawn as evenly over the labels as possible, because a
+        few claims of one label cannot train a probe. If the file has a column of topics, only the claims of the domain
+        are read, so that one file can contain all domains, as the thesis's own file does.
 
         Raises:
-            InputError: The file has no column of claims or verdicts, or no verdict of Science Feedback.
+            InputError: The file has no column of claims or verdicts, no verdict of Science Feedback, or too few claims
+                of the domain.
         """
+        file = self.claims[domain]
         path = Path(file)
         columns = list(next(iter(parse_rows(path, read_bytes(path))), {}))
         claim_column = next((name for name in ("claim", "statement", "text") if name in columns), None)
         verdict_column = next((name for name in columns if "verdict" in name.lower()), None)
         if claim_column is None or verdict_column is None:
             raise InputError(f"{file} needs a column of claims (claim) and one of verdicts (verdict).")
-        table = judging.read_items(file, judging.ItemColumns(claim_column, label=verdict_column, levels=VERDICTS))
-        return replace(table, items=table.items[: min(MAX_CLAIMS, self.limit or MAX_CLAIMS)])
+        topic_column = find_column(columns, "topic", "field")
+        table = judging.read_items(
+            file, judging.ItemColumns(claim_column, group=topic_column, label=verdict_column, levels=VERDICTS)
+        )
+        items = [
+            replace(item, group="")
+            for item in table.items
+            if topic_column is None or item.group.casefold() == domain.casefold()
+        ]
+        if not items:
+            raise InputError(f"{file} has no claim with the {topic_column} {domain}.")
+        claims = _draw_evenly(items[:MAX_CLAIMS], self.limit)
+        if domain != "Energy" and len(claims) < MIN_CLAIMS:
+            raise InputError(
+                f"Table 4.3 needs at least {MIN_CLAIMS} claims on {domain} to train and test a probe, not "
+                f"{len(claims)}: raise --limit, or name more claims."
+            )
+        return replace(table, items=tuple(claims))
 
     def _read_statements(self) -> "_Statements":
         """Read the statements, and draw the test statements, the training statements and the anchors.
@@ -287,8 +320,9 @@ class PpairsRecipe:
                 training_items, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, mode="printed",
                 store=session.activations, seed=self.seed, on_progress=training_task.advance,
             )  # fmt: skip
-            part = _Part(_shorten_name(model), (run.id,), remarks=[*notes])
+            part = _Part(model_label(model.name), (run.id,), remarks=[*notes])
             levels = [TAGS.index(item.tag) for item in items]
+            constants: dict[str, float] = {}
             for mode, system in _INSERTION_SYSTEMS.items():
                 tags = replace(tagger, mode=mode).predict(
                     [item.item for item in items], on_progress=tagging_task.advance
@@ -301,9 +335,11 @@ class PpairsRecipe:
                     truth = [levels[index] for index in indices]
                     scores = evaluate(truth, answers, TAGS, seed=self.seed)
                     part.add("4.4", system, column, scores.accuracy)
-                    part.add("4.4", "most frequent level", column, scores.constant.value)
-            scores_by_system = as_json_data(part.rows["4.4"])
-            run.save_results("scores", [{"system": system, **scores} for system, scores in scores_by_system.items()])
+                    constants[column] = scores.constant.value
+            for column, constant in constants.items():
+                part.add("4.4", "always the most frequent level", column, constant)
+            rows = [{"system": system, **as_json_data(scores)} for (_, system), scores in part.rows["4.4"].items()]
+            run.save_results("scores", rows)
         accuracy = tagger.trained.accuracy
         interval = f"{accuracy.low:.3f}, {accuracy.high:.3f}"
         part.remarks.append(
@@ -326,20 +362,20 @@ _OPTIONS: Mapping[str, str] = {
 }
 _DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     "4.1": (
-        "First rows of ours: as in the thesis, a random half of all ordered pairs trains the probe, which leaks, and "
+        "Our first group: as in the thesis, a random half of all ordered pairs trains the probe, which leaks, and "
         "ties count as not greater.",
-        "Other rows: the probe learns from at most 100 summaries of other articles; ties are left out, so that a "
+        "Unseen articles: the probe learns from at most 100 summaries of other articles; ties are left out, so that a "
         "constant answer is right on half.",
     ),
     "4.2": (
-        "First rows of ours: as in the thesis, orders by beam search over the held-out half of the pairs, which leaks.",
-        "Other rows: all pairs of articles that the probe has not seen, ordered by fitted strengths.",
+        "Our first group: as in the thesis, orders by beam search over the held-out half of the pairs, which leaks.",
+        "Unseen articles: all pairs of articles that the probe has not seen, ordered by fitted strengths.",
     ),
     "4.3": (
         "PairS reads the answers to PPairS's prompt, as in the thesis; each pair is asked in one order, in the "
         "thesis in both.",
-        "First rows of ours: as in the thesis, pairs are split at random, which leaks, and ties count as not greater. "
-        "Other rows: the probe has not seen the claims; ties are left out.",
+        "Our first group: as in the thesis, pairs are split at random, which leaks, and ties count as not greater.",
+        "Unseen claims: the probe has not seen the claims; ties are left out.",
     ),
     "4.4": (
         "As printed, the search never returns the second of four levels; the thesis's code takes the most frequent of "
@@ -366,19 +402,24 @@ class _Part:
 
     model: str
     runs: tuple[str, ...]
-    rows: dict[str, dict[str, dict[str, float | Estimate]]] = field(default_factory=dict)
-    """Scores by table, system and column."""
+    rows: dict[str, dict[tuple[str, str], dict[str, float | Estimate]]] = field(default_factory=dict)
+    """Scores by table, by subset of the pairs and system, and by column."""
     remarks: list[str] = field(default_factory=list)
     reasons: dict[str, dict[str, str]] = field(default_factory=dict)
     """Reason why a column's scores cannot be compared with the published ones, by table and column."""
 
-    def add(self, table: str, system: str, column: str, score: "JudgeScore | Estimate | float") -> None:
-        """Add a score to the rows; a score without a value or an interval is ignored."""
+    def add(
+        self, table: str, system: str, column: str, score: "JudgeScore | Estimate | float", subset: str = ""
+    ) -> None:
+        """Add a score to the rows; a score without a value or an interval is ignored.
+
+        Rows of a ``subset``, such as pairs of unseen articles, form a group of their own.
+        """
         if not isinstance(score, float | Estimate):
             if score.value is None or score.low is None or score.high is None:
                 return
             score = Estimate(score.value, Interval(score.low, score.high), score.n)
-        self.rows.setdefault(table, {}).setdefault(system, {})[column] = score
+        self.rows.setdefault(table, {}).setdefault((subset, system), {})[column] = score
 
     def add_reason(self, columns: Sequence[str], reason: str, tables: Sequence[str]) -> None:
         """Mark columns of tables as not comparable with the published scores, and record the reason."""
@@ -395,43 +436,50 @@ _LEAKY_SUFFIX = " (leaky)"
 def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: tuple[str, ...], item_noun: str) -> None:
     """Add the scores of a method evaluated as in the thesis and on unseen items, and the scores of the baselines."""
     scores, system = result.scores, _SYSTEMS[result.scores.method]
-    unseen_suffix, leaky_suffix = (
-        _UNSEEN_SUFFIX.format(unit=item_noun),
-        _LEAKY_SUFFIX if result.scores.method == "ppairs" else "",
-    )
+    leaky_suffix = _LEAKY_SUFFIX if result.scores.method == "ppairs" else ""
+    unseen = f"unseen {item_noun}"
+    differing = f"{unseen}, pairs that differ"
+    length_baseline = scores.baselines["longer"]
     if scores.as_published is not None:
         part.add(tables[0], system + leaky_suffix, column, scores.as_published.accuracy)
-        part.add(tables[0], _BASELINE_NAME, column, scores.as_published.constant)
-    part.add(tables[0], system + unseen_suffix, column, scores.agreement.accuracy_differing)
-    length_baseline = scores.baselines["longer"]
-    part.add(tables[0], "the longer text" + unseen_suffix, column, length_baseline.accuracy_differing)
+        part.add(tables[0], _BASELINES[0], column, scores.as_published.constant)
+    part.add(tables[0], system, column, scores.agreement.accuracy_differing, differing)
+    part.add(tables[0], "the longer text", column, length_baseline.accuracy_differing, differing)
     if len(tables) > 1:
         if scores.as_published is not None:
             part.add(tables[1], system + leaky_suffix, column, scores.as_published.spearman)
-        part.add(tables[1], f"{system}, unseen {item_noun}", column, scores.agreement.spearman)
-        part.add(tables[1], f"the longer text, unseen {item_noun}", column, length_baseline.spearman)
+        part.add(tables[1], system, column, scores.agreement.spearman, unseen)
+        part.add(tables[1], "the longer text", column, length_baseline.spearman, unseen)
     if scores.failed:
         part.remarks.append(f"{column}, {system}: {scores.failed} comparisons failed.")
 
 
-def _shorten_name(model: Generator) -> str:
-    return model.name.rpartition(":")[2].rstrip("/").rpartition("/")[2]
-
-
 def _add_our_rows(table: PaperTable, parts: "Sequence[_Part]") -> PaperTable:
-    """Return a table with our rows, those with the thesis's leaky evaluation first, and notes on differences."""
+    """Return a table with our rows, in each group the baselines last, and notes on differences."""
     rows: dict[tuple[str, str], dict[str, float | Estimate]] = {}
     for part in parts:
-        for system, scores in part.rows.get(table.number, {}).items():
-            rows.setdefault((part.model, system), {}).update(scores)
-    sorted_systems = sorted(rows, key=lambda row: (_UNSEEN_SUFFIX.partition("{")[0] in row[1], "longer" in row[1]))
+        for (subset, system), scores in part.rows.get(table.number, {}).items():
+            rows.setdefault((", ".join(filter(None, (part.model, subset))), system), {}).update(scores)
     reasons = {column: reason for part in parts for column, reason in part.reasons.get(table.number, {}).items()}
     return replace(
         table,
-        ours=tuple(PaperRow(system, rows[model, system], model) for model, system in sorted_systems),
+        ours=tuple(
+            PaperRow(system, rows[group, system], group)
+            for group, system in sorted(rows, key=lambda row: row[1] in _BASELINES)
+        ),
         differences=("Ours: climassay's own wording of the prompts.", *_DIFFERENCES[table.number]),
         not_comparable=reasons,
     )
+
+
+def _draw_evenly(items: Sequence[judging.Item], limit: int | None) -> list[judging.Item]:
+    """Return ``limit`` items in their order, as many of each label as possible; all if there are not more."""
+    n_by_label: Counter[float | None] = Counter()
+    keys = []
+    for index, item in enumerate(items):
+        keys.append((n_by_label[item.label], index))
+        n_by_label[item.label] += 1
+    return [items[index] for index in sorted(index for _, index in sorted(keys)[:limit])]
 
 
 def _estimate_part(name: str, items: Sequence[judging.Item]) -> PartEstimate:

@@ -181,13 +181,15 @@ def reproduce_ppairs(
         newsroom: Newsroom's human ratings (newsroom-human-eval.csv), for Tables 4.1 and 4.2.
         summeval: SummEval's ratings with articles (model_annotations.aligned.paired.jsonl, or a download of
             mteb/summeval), for Tables 4.1 and 4.2.
-        climate: Claims on climate with Science Feedback's verdicts, for Table 4.3.
+        climate: Claims on climate with Science Feedback's verdicts, for Table 4.3. From a file with a column topic or
+            field, only the claims on climate are used, so that one file may be named for all three domains.
         health: Claims on health, for Table 4.3.
         energy: Claims on energy, for Table 4.3; they are judged by probes trained on the other domains.
         statements: Statements with their levels, for Table 4.4: JSON lines written by ``climassay confidence extract``,
-            or ClimateX's table (.tsv).
+            or ClimateX's table (.tsv or .csv).
         paragraphs: File of the reports' paragraphs, from which the contexts of ClimateX's statements are recovered.
-        limit: Maximum number of articles per data set, of claims per domain, and of statements per cycle.
+        limit: Maximum number of articles per data set, of claims per domain (drawn evenly over the verdicts), and of
+            statements per cycle.
         estimate: Whether to estimate calls and tokens only, without calling a model.
         seed: Seed of draws, splits and resampling.
         output: Folder to which the tables are written as Markdown, LaTeX, CSV, HTML and JSON.

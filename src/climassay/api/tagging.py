@@ -215,7 +215,7 @@ def train_tagger(
     All statements of a section are in the same fold.
 
     Args:
-        labels: ClimateX's table (.tsv), or JSON lines written by ``climassay confidence extract``.
+        labels: ClimateX's table (.tsv or .csv), or JSON lines written by ``climassay confidence extract``.
         output: File to save the tagger in.
         paragraphs: File of the reports' paragraphs, from which the contexts of ClimateX's statements are recovered.
         methods: Names of taggers to try; by default all that use no language model.
@@ -281,7 +281,7 @@ def evaluate_tagger(
     """Score a trained tagger on statements with known levels, or cross-validate several kinds of taggers.
 
     Args:
-        labels: ClimateX's table (.tsv), or JSON lines written by ``climassay confidence extract``.
+        labels: ClimateX's table (.tsv or .csv), or JSON lines written by ``climassay confidence extract``.
         tagger: ``bundled`` or the file of a trained tagger; None cross-validates ``methods``.
         paragraphs: File of the reports' paragraphs, from which the contexts of ClimateX's statements are recovered.
         methods: Names of taggers to try; by default all that use no language model.
@@ -403,7 +403,7 @@ def insert_statements(
         column: Column of a table that contains the statements; not needed for files of ``climassay confidence
             extract``.
         context_column: Column of a table that contains the statements' contexts.
-        labelled: Statements of known level: ClimateX's table (.tsv), or JSON lines written by ``climassay
+        labelled: Statements of known level: ClimateX's table (.tsv or .csv), or JSON lines written by ``climassay
             confidence extract``.
         paragraphs: File of the reports' paragraphs, from which the contexts of ClimateX's statements are recovered.
         truth: Column of the authors' levels, with which the tags are compared; ``tag`` in files of ``climassay

@@ -225,7 +225,7 @@ def evaluate(
     Args:
         tagger: File of a trained tagger, or bundled, to evaluate on LABELS. A single argument is LABELS, on which
             taggers are cross-validated.
-        labels: ClimateX's table (.tsv), or JSON lines of climassay confidence extract.
+        labels: ClimateX's table (.tsv or .csv), or JSON lines of climassay confidence extract.
         paragraphs: File of the reports' paragraphs, in which the contexts of ClimateX's statements are found.
         model: Local model whose hidden states are used as features.
         layer: Layer whose hidden states are used as features.

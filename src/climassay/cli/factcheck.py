@@ -200,6 +200,7 @@ def run(
     truth: str | None = None,
     source: str | None = None,
     date: str | None = None,
+    by: str | None = None,
     classes: Annotated[int | None, bounded(2)] = None,
     limit: Annotated[int | None, POSITIVE] = None,
     samples: Annotated[int, POSITIVE] = 1,
@@ -221,6 +222,7 @@ def run(
         truth: Column of published verdicts.
         source: Column of the people or organisations that made the claims.
         date: Column of the dates of the claims.
+        by: Column by whose values the scores are broken down, for example the field of science; needs --truth.
         classes: Number of classes to which verdicts are merged when distributions are shown.
         limit: Maximum number of claims, drawn at random; by default all.
         samples: Number of debates per claim; with more than 1, the stability of verdicts is shown.
@@ -237,7 +239,9 @@ def run(
         raise InputError(f"{transcripts} is a folder: name a file.")
     if pages is not None and pages.exists() and not pages.is_dir():
         raise InputError(f"{pages} is a file: name a folder for the pages.")
-    table = claims.claim_table(file, ClaimColumns(claim, truth, source, date))
+    if by is not None and truth is None and file != claims.PRIMER_CLAIMS:
+        raise InputError("Scores are broken down by --by only if --truth names the column of published verdicts.")
+    table = claims.claim_table(file, ClaimColumns(claim, truth, source, date, by))
     settings = debate.settings()
     with open_session(debate.workspace, debate, ray=debate) as session:
         if dry_run or (estimate and not as_json):
@@ -271,7 +275,7 @@ add_command(
     "claims",
     claims.list_claims,
     model_options=LoadingOptions,
-    document=Annotated[Path, Parameter()],
+    document=Annotated[str, Parameter()],
     hint="Save the claims with --output claims.csv, strike some, and run: climassay factcheck run claims.csv",
 )
 add_command(

@@ -1,7 +1,8 @@
 """Listing of the claims that a document makes, by a language model, with the sentences that make them.
 
 The model names sentences by their numbers, so that quotations are always words of the document. Its own wording of a
-claim is used unless it has a figure that the sentences lack; then the sentences themselves are the claim.
+claim is used unless it has a figure that the sentences lack, or is cut at the maximum length; then the sentences
+themselves are the claim.
 """
 
 import json
@@ -58,8 +59,11 @@ class ListedClaim:
     page: int | None
     """Page on which the passage with these sentences begins; None if the document has no pages."""
     section: str
+    url: str
+    """Web address of the document; empty if unknown."""
     is_quoted: bool
-    """Whether the claim repeats the sentences, because the model's wording states a quantity that they lack."""
+    """Whether the claim repeats the sentences, because the model's wording states a quantity that they lack, or was cut
+    at the maximum length."""
 
 
 @dataclass(slots=True)
@@ -143,13 +147,14 @@ class ClaimLister:
                 self.unknown += 1
                 continue
             quotation = " ".join(sentences[index] for index in indices)
-            is_quoted = bool(find_foreign_quantities(wording, [quotation]))
+            is_quoted = len(wording) >= _MAX_LENGTH or bool(find_foreign_quantities(wording, [quotation]))
             yield ListedClaim(
                 quotation if is_quoted else wording,
                 quotation,
                 passage.document,
                 passage.first_page,
                 _section(passage),
+                passage.url or "",
                 is_quoted,
             )
 
@@ -178,6 +183,7 @@ def listed_rows(claims: Sequence[ListedClaim], encoder: Encoder) -> list[dict[st
             "source": claim.document,
             "page": claim.page,
             "section": claim.section,
+            "appearance": claim.url,
             "wording": "the document's" if claim.is_quoted else "the model's",
         }
         for claim, result in zip(claims, results, strict=True)

@@ -71,6 +71,8 @@ class ClaimColumns:
     """Column of the published verdicts; None reads no verdicts."""
     source: str | None = None
     date: str | None = None
+    group: str | None = None
+    """Column by whose values scores are broken down; None reads no groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,12 @@ class ClaimTable:
     claims: tuple[Claim, ...]
     verdicts: tuple[str | None, ...]
     """Published verdicts, as spelled in the file; None if a claim has none."""
+    groups: tuple[str, ...]
+    """Group of each claim; empty strings if the claims have no groups."""
     skipped: tuple[str, ...]
     """Reasons for skipped rows, one sentence each."""
+    group_column: str = ""
+    """Name of the column of groups; empty if the claims have no groups."""
 
     @property
     def judged(self) -> bool:
@@ -114,9 +120,10 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     verdict_column = _find_column(columns.verdict, (), names, "--truth", file)
     source_column = _find_column(columns.source, ("source",), names, "--source", file)
     date_column = _find_column(columns.date, ("date",), names, "--date", file)
+    group_column = _find_column(columns.group, (), names, "--by", file)
     appearance_column = _find_column(None, ("appearance",), names, "", file)
     strike_column = _find_column(None, ("strike",), names, "", file)
-    claims, verdicts, skip_reasons = [], [], []
+    claims, verdicts, groups, skip_reasons = [], [], [], []
     for number, row in enumerate(rows, start=1):
         if _cell_text(row, strike_column):
             skip_reasons.append(f"row {number} is struck")
@@ -128,9 +135,10 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
         origin = {"source": _cell_text(row, source_column), "appearance": _cell_text(row, appearance_column)}
         claims.append(make_claim(words, date=iso_date(_cell_text(row, date_column)), **origin))
         verdicts.append(_cell_text(row, verdict_column) or None)
+        groups.append(_cell_text(row, group_column))
     if not claims:
         raise InputError(f"No row of {file} has a claim in the column {claim_column}.")
-    return ClaimTable(tuple(claims), tuple(verdicts), tuple(skip_reasons))
+    return ClaimTable(tuple(claims), tuple(verdicts), tuple(groups), tuple(skip_reasons), group_column or "")
 
 
 def _find_column(

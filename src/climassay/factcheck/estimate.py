@@ -83,16 +83,19 @@ def estimate_debate(
     claims: Sequence[Claim],
     samples: int = 1,
     seconds_per_answer: Callable[[str], float | None] = lambda _: None,
+    *,
+    timed: bool = True,
 ) -> DebateEstimate:
     """Rehearse one round on evenly spaced claims and scale the result to all claims.
 
     Args:
         setup: Participants and settings.
-        resources: Models and collections. Local models are timed on a few requests.
+        resources: Models and collections.
         claims: Claims to be debated.
         samples: Number of debates per claim.
         seconds_per_answer: Function that returns the mean duration of an answer by the name of a model behind a server;
             None if unknown.
+        timed: Whether to time local models on a few requests; without timing, their duration is unknown.
     """
     rehearsed_claims = _evenly_spaced(claims, MAX_REHEARSED)
     one_round_setup = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
@@ -107,7 +110,7 @@ def estimate_debate(
         options = [request.model_request for request in batcher.options if request.model == name]
         texts = [request.model_request for request in batcher.texts if request.model == name]
         duration: float | None = None
-        if parameters_of(model) is not None and isinstance(model, OptionScorer):
+        if timed and parameters_of(model) is not None and isinstance(model, OptionScorer):
             duration = _estimate_seconds(options, model.option_logprobs) + _estimate_seconds(texts, model.generate)
         elif (mean := seconds_per_answer(name)) is not None:
             duration = mean * (len(options) + len(texts))

@@ -444,10 +444,8 @@ def _is_refusal(text: str) -> bool:
 
 def note_truncation(truncated: bool) -> str:
     """Return a note that the answer was truncated; empty if it is complete."""
-    advice = "ask for more sentences, which gives it more room, or ask a narrower question"
-    return (
-        f"The answer was cut off at the model's token limit, so that its end is missing: {advice}." if truncated else ""
-    )
+    advice = "ask a narrower question, or allow more sentences (on the command line: --sentences)"
+    return f"The answer was cut off at the model's token limit: {advice}." if truncated else ""
 
 
 def note_removed_citations(n_removed: int) -> str:

@@ -440,7 +440,9 @@ def extract_complete_sentences(text: str, sources: Sequence[NumberedPassage]) ->
         sources: Passages in the model's prompt.
     """
     words = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
-    complete_text = re.sub(r"[\[(\uff3b\u3010\u3014{][^\])\uff3d\u3011\u3015}]*$", "", words)
+    closed_end = 1 + max(map(words.rfind, "])\uff3d\u3011\u3015}"))
+    open_bracket = re.compile(r"[\[(\uff3b\u3010\u3014{]").search(words, closed_end)
+    complete_text = words if open_bracket is None else words[: open_bracket.start()]
     pieces = [piece for piece in _split_sentences(complete_text, sources, tuple)[:-1] if not _is_repetitive(piece.text)]
     valid_numbers = {source.number for source in sources}
     valid_citations = [tuple(number for number in piece.numbers if number in valid_numbers) for piece in pieces]

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -56,7 +56,22 @@ from climassay.models.contract import (
 )
 
 if TYPE_CHECKING:
-    from climassay.grounding.answer import CollectionGroup
+    from climassay.corpus.collection_storage import StoredDocument
+    from climassay.corpus.documents import Hit
+
+
+class SearchedCollections(Protocol):
+    """Collections that are searched together, for example a :class:`~climassay.grounding.CollectionGroup`."""
+
+    @property
+    def encoder(self) -> Encoder:
+        """Encoder that compares sentences."""
+
+    def documents(self) -> "list[StoredDocument]":
+        """Return the documents of all collections."""
+
+    def search_many(self, queries: Sequence[str], *, k: int) -> "list[list[Hit]]":
+        """Return at most ``k`` passages for each query, best first."""
 
 
 Status = Literal["supported", "contradicted", "similar", "unsupported", "no claim"]
@@ -184,7 +199,7 @@ class _PreparedSentence:
 
 def check_sentences(
     text: str,
-    group: "CollectionGroup | None",
+    group: SearchedCollections | None,
     *,
     encoder: Encoder | None = None,
     passages: Mapping[int, Passage] | None = None,
@@ -246,7 +261,7 @@ def check_sentences(
 
 def _read_claims(
     text: str,
-    group: "CollectionGroup | None",
+    group: SearchedCollections | None,
     passages: Mapping[int, Passage],
     ask: Callable[[str], bool | None] | None,
 ) -> list[_PreparedSentence]:
@@ -286,7 +301,7 @@ def is_claim(sentence: CitingSentence, plain: str) -> bool:
 
 
 def _select_passages(
-    claims: Sequence[_PreparedSentence], group: "CollectionGroup | None", passages: Mapping[int, Passage], k: int
+    claims: Sequence[_PreparedSentence], group: SearchedCollections | None, passages: Mapping[int, Passage], k: int
 ) -> list[list[Passage]]:
     """Return the passages to compare with each claim, those that it cites first."""
     checkable_claims = [claim for claim in claims if claim.is_checkable]

@@ -17,6 +17,11 @@ HEAD_ROWS = 200
 """Number of first rows that are used to detect the delimiter and the header."""
 
 
+MAX_MISSING_CELLS = 1_000_000
+"""Maximum number of cells that a table's short rows lack. Each is stored as None, so that a small file could fill the
+memory."""
+
+
 class DelimitedTable(NamedTuple):
     """Table read from delimited text."""
 
@@ -61,12 +66,19 @@ def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
     """Return rows of cells as a table. The header is the first row with ``n_columns`` cells.
 
     If ``n_columns`` is 0, it is the most frequent number of cells per row. ``rows`` contains no blank rows.
+
+    Raises:
+        ValueError: Short rows lack more than :data:`MAX_MISSING_CELLS` cells.
     """
     start = _find_header(rows[:HEAD_ROWS], n_columns or _find_usual_width(rows[:HEAD_ROWS])[0])
     lines_above = [" ".join(cell.strip() for cell in row if cell.strip()) for row in rows[:start]]
     names = _number_repeated([name.strip() for name in rows[start]]) if rows else []
     table = DelimitedTable([name for name in names if name], [], [line for line in lines_above if line], [])
+    n_missing = 0
     for number, row in enumerate(rows[start + 1 :], start=1):
+        n_missing += max(0, len(names) - len(row))
+        if n_missing > MAX_MISSING_CELLS:
+            raise ValueError(f"its header names {len(names):,} columns, and most rows have far fewer cells")
         if any(cell.strip() for cell in row[len(names) :]):
             table.overlong.append(number)
         else:

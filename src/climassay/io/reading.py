@@ -10,6 +10,7 @@ import json
 import os
 import re
 import stat
+import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,7 +112,7 @@ def decompress(data: bytes, max_bytes: int = MAX_TABLE_BYTES) -> bytes:
 
 
 def parse_json(text: str | bytes) -> Any:
-    r"""Parse JSON and remove lone surrogates (``\ud800``), which cannot be stored or printed.
+    r"""Parse JSON. Replace lone surrogates (``\ud800``), which cannot be stored or printed, by U+FFFD, and warn.
 
     Raises:
         ValueError: The text is not JSON, or nested too deeply. A :class:`json.JSONDecodeError` has the position.
@@ -119,7 +120,7 @@ def parse_json(text: str | bytes) -> Any:
     try:
         value = json.loads(text)
         source = text if isinstance(text, str) else text.decode("utf-8", "replace")
-        return _remove_surrogates(value) if _ESCAPED_SURROGATE.search(source) else value
+        return _replace_surrogates(value) if _ESCAPED_SURROGATE.search(source) else value
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -155,11 +156,12 @@ def format_size(n_bytes: int) -> str:
     return f"{n_bytes / (1 << 20):.0f} MB" if n_bytes >= 1 << 20 else f"{n_bytes} bytes"
 
 
-def _remove_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return _SURROGATE.sub("", value)
+def _replace_surrogates(value: Any) -> Any:
+    if isinstance(value, str) and _SURROGATE.search(value):
+        warnings.warn("A JSON text has half a character (a lone surrogate): it is read as U+FFFD.", stacklevel=2)
+        return join_surrogates(value)
     if isinstance(value, list):
-        return [_remove_surrogates(item) for item in value]
+        return [_replace_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {_remove_surrogates(name): _remove_surrogates(item) for name, item in value.items()}
+        return {_replace_surrogates(name): _replace_surrogates(item) for name, item in value.items()}
     return value

@@ -8,12 +8,14 @@ from datetime import date, datetime, time
 from typing import Any
 
 from climassay.io.delimited import DelimitedTable, arrange_rows
-from climassay.io.reading import MAX_TABLE_BYTES
+from climassay.io.reading import MAX_TABLE_BYTES, join_surrogates
 
 MAX_CELLS = 5_000_000
 """Maximum number of cells of a workbook."""
 _LITERAL = re.compile(r'"[^"]*"|\\.')
 """Pattern of text that a number format shows as it is."""
+MAX_ROWS = 1_048_576
+"""Maximum number of rows of a sheet, which spreadsheet programs have too."""
 _CONTENT = "xl/workbook.xml"
 """Member of the archive that only workbooks have."""
 
@@ -48,8 +50,8 @@ def read_workbook(data: bytes) -> DelimitedTable:
         )
         names = [sheet.title for sheet in results.worksheets if sheet.sheet_state == "visible"]
         tables = {name: list(_iterate_rows(results[name], formulas[name])) for name in names}
-    except ValueError:
-        raise
+    except ValueError as error:  # openpyxl's messages have several lines
+        raise ValueError(str(error).splitlines()[0].rstrip(".")) from None
     except Exception as error:  # openpyxl raises errors of many kinds
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"it is damaged ({reason})") from None
@@ -62,11 +64,15 @@ def read_workbook(data: bytes) -> DelimitedTable:
 
 def _iterate_rows(results: Any, formulas: Any) -> Iterator[list[str]]:
     """Yield the rows of a sheet that are not empty, given the sheet with stored results and with formulas."""
+    for sheet in (results, formulas):
+        sheet.reset_dimensions()  # openpyxl would leave out what lies outside the dimensions that the file states
     n_cells = 0
-    for result_cells, formula_cells in zip(results.iter_rows(), formulas.iter_rows(), strict=True):
+    for n_rows, (result_cells, formula_cells) in enumerate(
+        zip(results.iter_rows(), formulas.iter_rows(), strict=True), start=1
+    ):
         n_cells += len(result_cells)
-        if n_cells > MAX_CELLS:
-            raise ValueError(f"it has more than {MAX_CELLS:,} cells")
+        if n_cells > MAX_CELLS or n_rows > MAX_ROWS:
+            raise ValueError(f"it has more than {MAX_CELLS:,} cells or {MAX_ROWS:,} rows")
         for result, formula in zip(result_cells, formula_cells, strict=True):
             if result.value is None and formula.value is not None:
                 raise ValueError(
@@ -79,6 +85,8 @@ def _iterate_rows(results: Any, formulas: Any) -> Iterator[list[str]]:
 
 
 def _format_value(value: Any, number_format: str | None) -> str:
+    from openpyxl.utils.escape import unescape
+
     match value:
         case None:
             return ""
@@ -94,4 +102,5 @@ def _format_value(value: Any, number_format: str | None) -> str:
         case datetime() | date() | time():
             return value.isoformat()
         case _:
-            return str(value)
+            # Spreadsheet programs write a carriage return as _x000D_, which openpyxl does not decode.
+            return join_surrogates(unescape(str(value)))

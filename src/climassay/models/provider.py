@@ -467,7 +467,9 @@ def check_model(
         (completion,) = model.generate([request])
         seconds = time.perf_counter() - start_time
         if completion.error is not None:
-            raise NoAnswerError(f"{model.name} gave no answer: {completion.error}")
+            is_late = server is not None and options.deadline is not None and seconds >= options.deadline
+            advice = " If it is busy, or first has to load its model, use a longer --deadline." if is_late else ""
+            raise NoAnswerError(f"{model.name} gave no answer: {completion.error}{advice}")
         tokens = completion.usage.completion_tokens
         prefill_rate = None
         if isinstance(model, OpenWeights):

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from climassay.errors import InputError, LostDatabaseError, MissingExtraError, RecordsError
+from climassay.errors import FullDatabaseError, InputError, LostDatabaseError, MissingExtraError, RecordsError
 from climassay.records import tables
 from climassay.records.migration import migrate
 
@@ -40,8 +40,11 @@ MAX_ATTEMPTS = 5
 
 
 RECONNECT_SECONDS = 20.0
-"""Maximum time, in seconds, for reconnecting to PostgreSQL, for example while its server restarts."""
+"""Maximum time, in seconds, for reconnecting to PostgreSQL, for example while its server restarts. It is counted from
+the first failed attempt of any thread, so that later queries do not wait for a server that stays away."""
 _RECONNECT_INTERVAL = 0.5
+_CONNECTION_PARAMETERS = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_count": "3"}
+"""libpq parameters, unless the URL sets them, that detect a PostgreSQL server that no longer answers (in seconds)."""
 
 
 T = TypeVar("T")
@@ -90,6 +93,8 @@ class Database:
         self.shown_url = url_without_password.render_as_string(hide_password=True)
         self._engine = _make_engine(self.url)
         self._was_reached = False
+        self._lost_at: float | None = None
+        """Monotonic time of the first failed attempt to connect since the last successful one."""
         self._check_log()
         self._check_or_create(create_missing)
         self._was_reached = True
@@ -125,14 +130,11 @@ class Database:
 
     def _query(self, work: Callable[[sa.Connection], T]) -> T:
         """Return the result of ``work`` in a read transaction, repeating it if the connection is lost."""
-        deadline = time.monotonic() + RECONNECT_SECONDS
-        while True:
-            try:
-                with self.read() as connection:
-                    return work(connection)
-            except LostDatabaseError:
-                if time.monotonic() > deadline:
-                    raise
+        for _ in range(MAX_ATTEMPTS - 1):
+            with suppress(LostDatabaseError), self.read() as connection:
+                return work(connection)
+        with self.read() as connection:
+            return work(connection)
 
     def execute(self, statement: sa.Insert | sa.Update | sa.Delete, *, durable: bool = True) -> int:
         """Execute a statement in a write transaction and return the number of affected rows."""
@@ -208,29 +210,39 @@ class Database:
 
     def _connect(self, **options: Any) -> sa.Connection:
         """Return a connection; if PostgreSQL was available before, wait for it up to :data:`RECONNECT_SECONDS`."""
-        deadline = time.monotonic() + RECONNECT_SECONDS
         while True:
             try:
-                return self._engine.execution_options(**options).connect()
+                connection = self._engine.execution_options(**options).connect()
+                self._lost_at = None
+                return connection
             except OperationalError as error:
                 if self.is_sqlite or not self._was_reached or "does not exist" in str(error.orig):
                     raise
-                if time.monotonic() > deadline:
+                now = time.monotonic()
+                self._lost_at = lost_at = self._lost_at or now
+                if now > lost_at + RECONNECT_SECONDS:
                     raise self._lost_error(error) from None
                 time.sleep(_RECONNECT_INTERVAL)
 
     def _lost_error(self, error: DBAPIError) -> LostDatabaseError:
-        return LostDatabaseError(f"The records database {self.shown_url} {_describe_cause(error, is_full=False)}")
+        return LostDatabaseError(f"The records database {self.shown_url} {_describe_cause(error)}")
 
     def _describe_error(self, error: DBAPIError) -> RecordsError:
         if error.connection_invalidated and self._was_reached:
             return self._lost_error(error)
-        is_full = False
-        if self.is_sqlite:
+        if self._is_disk_full(str(error.orig).lower()):
+            return FullDatabaseError(
+                f"The records database {self.shown_url} cannot grow because the disk is full: "
+                "free some space and run the command again."
+            )
+        return RecordsError(f"The records database {self.shown_url} {_describe_cause(error)}")
+
+    def _is_disk_full(self, message: str) -> bool:
+        if self.is_sqlite and "disk i/o" in message:
             # SQLite reports a full disk as an input or output error if its log cannot grow.
             with suppress(OSError):
-                is_full = shutil.disk_usage(Path(self.url.database or "").parent).free < _MIN_FREE_BYTES
-        return RecordsError(f"The records database {self.shown_url} {_describe_cause(error, is_full)}")
+                return shutil.disk_usage(Path(self.url.database or "").parent).free < _MIN_FREE_BYTES
+        return "disk is full" in message or "no space" in message
 
     def corruption_error(self, reason: str) -> RecordsError:
         """Return an error with advice for a damaged database."""
@@ -368,7 +380,8 @@ def _make_engine(url: sa.URL) -> sa.Engine:
         sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
     try:
-        engine = sa.create_engine(url, pool_pre_ping=True)
+        parameters = {name: value for name, value in _CONNECTION_PARAMETERS.items() if name not in url.query}
+        engine = sa.create_engine(url, pool_pre_ping=True, connect_args=parameters)
     except (ModuleNotFoundError, NoSuchModuleError):
         raise MissingExtraError(
             "Records in PostgreSQL need its driver: install it with pip install 'climassay[postgres]'."
@@ -423,7 +436,7 @@ def is_write_conflict(error: DBAPIError) -> bool:
     return any(word in text for word in ("database is locked", "deadlock detected", "could not serialize"))
 
 
-def _describe_cause(error: DBAPIError, is_full: bool) -> str:
+def _describe_cause(error: DBAPIError) -> str:
     """Return the cause of an error with advice, worded to follow the name of the database."""
     reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
     text = reason.lower()
@@ -435,8 +448,6 @@ def _describe_cause(error: DBAPIError, is_full: bool) -> str:
         return "cannot be opened: check that its folder can be read and written."
     if "readonly" in text or "read-only" in text:
         return "cannot be written: check its permissions."
-    if "disk is full" in text or "no space" in text or (is_full and "disk i/o" in text):
-        return "cannot grow because the disk is full: free some space and run the command again."
     if "disk i/o" in text or "file too large" in text:
         advice = "see whether the disk is full or damaged; or restore a backup with climassay records restore FILE."
         return f"cannot be read or written ({reason}): {advice}"

@@ -113,7 +113,7 @@ class PaperTable:
             f"{self.name}: {self.title}",
             headings,
             cells,
-            note=" ".join(notes),
+            note="\n".join(notes),
             left=2 + is_grouped,
             strong=bold_rows,
             grouped=int(is_grouped),
@@ -124,7 +124,7 @@ class PaperTable:
 
     def _cells(self, row: PaperRow, is_ours: bool, is_grouped: bool) -> tuple[str, ...]:
         counts = {score.n for score in row.scores.values() if isinstance(score, Estimate | ResampledEstimate)}
-        counts |= set() if row.n is None else {row.n}
+        counts = counts if row.n is None else {row.n}
         n = "" if not counts else f"{min(counts)}" if len(counts) == 1 else f"{min(counts)}-{max(counts)}"
         scores = []
         for column in self.columns:
@@ -185,6 +185,11 @@ class PaperTable:
         limits = [limit for dot in dots for limit in (dot.low, dot.high)]
         axis = Axis.over(column, (0.0, *limits), percent=percent)
         return DotPlot(title or f"{self.name}: {column}", tuple(dots), column, "Bars: 95% interval of ours.", axis)
+
+
+def model_label(name: str) -> str:
+    """Return a model's name without its provider, as it stands in the tables."""
+    return name.partition(":")[2] or name
 
 
 def scaled(estimate: Estimate, factor: float = 100.0) -> Estimate:

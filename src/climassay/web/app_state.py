@@ -16,6 +16,7 @@ from climassay.web.accounts import AccountStore
 from climassay.web.jobs import Jobs, JobStreams
 from climassay.web.limits import VisitorLimits
 from climassay.web.settings import ServerSettings
+from climassay.web.text_processes import TextProcesses
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class AppState(Session):
         self.jobs = Jobs(self.database)
         self.streams = JobStreams(self.jobs)
         self.visitors = VisitorLimits()
+        self.text_processes = TextProcesses()
         self.computed = ResultCache()
         self.csrf_key = self.accounts.secret_key("csrf")
         self._shared: dict[str, Any] = {}
@@ -150,8 +152,9 @@ class AppState(Session):
                 del self._shared[key]
 
     def close(self) -> None:
-        """Stop the jobs and close the database."""
+        """Stop the jobs and the checks of texts, and close the database."""
         self.jobs.close()
+        self.text_processes.close()
         super().close()
 
 

@@ -24,7 +24,8 @@ from climassay.errors import ClimassayError, InputError, RecordsError
 from climassay.web.access import check_csrf
 from climassay.web.accounts import TooManyAttempts
 from climassay.web.app_state import AppState
-from climassay.web.failures import API, Failure, SignInNeeded
+from climassay.web.failures import API, Failure, SignInNeeded, describe_outage
+from climassay.web.limits import RETRY_SECONDS
 from climassay.web.middleware import SECURITY_HEADERS, BodyLimit, Compression, PathPrefix, SecurityHeaders, VisitorSlots
 from climassay.web.pages import page
 from climassay.web.redaction import RedactedResponses
@@ -59,7 +60,7 @@ TITLES = {
     413: "Too large",
     429: "Too many attempts",
     500: "Something went wrong",
-    503: "Busy",
+    503: "Not possible at the moment",
 }
 
 
@@ -100,6 +101,7 @@ def create_app(state: AppState) -> FastAPI:
             module.register(state)
     app.mount("/static", _Assets(directory=Path(str(files("climassay.web") / "static"))), name="static")
     app.add_exception_handler(ClimassayError, _handle_known_error)
+    app.add_exception_handler(OSError, _handle_os_error)
     app.add_exception_handler(HTTPException, _handle_http_error)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
     app.add_exception_handler(Exception, _handle_unexpected_error)
@@ -132,11 +134,26 @@ async def _handle_known_error(request: Request, error: Exception) -> Response:
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         query = f"?next={quote(path, safe='')}" if request.method in ("GET", "HEAD") else ""
         return RedirectResponse(f"/sign-in{query}", status_code=303)
+    if outage := describe_outage(error):
+        return _outage_response(request, error, outage)
     if status == 500:
         logging.getLogger("climassay.web").error("%s", error)
         if getattr(request.state, "user", None) is None:
             return _error_response(request, status, "The server cannot do this at the moment; its log says why.")
     return _error_response(request, status, str(error))
+
+
+async def _handle_os_error(request: Request, error: Exception) -> Response:
+    if outage := describe_outage(error):
+        return _outage_response(request, error, outage)
+    raise error
+
+
+def _outage_response(request: Request, error: Exception, sentence: str) -> Response:
+    logging.getLogger("climassay.web").error("%s", error)
+    answer = _error_response(request, 503, sentence)
+    answer.headers["Retry-After"] = str(RETRY_SECONDS)
+    return answer
 
 
 async def _handle_http_error(request: Request, error: Exception) -> Response:

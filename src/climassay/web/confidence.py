@@ -6,15 +6,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from climassay.confidence.linting import RULES, CheckedDraft, check, draft_of
-from climassay.confidence.linting.presentation import split_at_findings
+from climassay.confidence.linting import RULES
 from climassay.confidence.tagging.opened import OpenedTagger, open_tagger, rank_levels
 from climassay.errors import ClimassayError, InputError
 from climassay.learning import reweight
 from climassay.web.access import Asker, Reader
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import TooLarge
+from climassay.web.failures import Failure, TooLarge
 from climassay.web.pages import clean_text, page
+from climassay.web.text_checks import FINDINGS, find_in_draft
+from climassay.web.text_processes import HasLeft
 
 MAX_TEXT_LENGTH = 20_000
 """Maximum length of a draft in characters."""
@@ -29,21 +30,27 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/confidence")
-def show_forms(request: Request, app: App, _user: Reader) -> Response:
+def show_forms(request: Request, app: App, user: Reader) -> Response:
     """Show the empty forms; visitors without an account get a link to sign in."""
+    if user is not None:
+        app.text_processes.warm_up()
     return _page(request, app)
 
 
 @router.post("/confidence")
-def check_text(request: Request, app: App, _user: Asker, text: Annotated[str, Form()] = "") -> Response:
+def check_text(
+    request: Request, app: App, user: Asker, has_left: HasLeft, text: Annotated[str, Form()] = ""
+) -> Response:
     """Check how a draft states confidence and likelihood, and show the findings."""
     try:
         text = clean_text(text, MAX_TEXT_LENGTH, "text")
-    except TooLarge as error:
-        return _page(request, app, fields={"text": text}, error=str(error), status=error.status)
-    if not text.strip():
-        return _page(request, app, fields={"text": text}, error="Paste a text to check.", status=400)
-    return _page(request, app, fields={"text": text}, checked=check(draft_of(text)))
+        if not text.strip():
+            raise InputError("Paste a text to check.")
+        result = app.text_processes.call(user, find_in_draft, text, has_left=has_left)
+    except (Failure, InputError) as error:
+        status = getattr(error, "status", 400)
+        return _page(request, app, fields={"text": text}, error=str(error), status=status)
+    return _page(request, app, fields={"text": text}, checked=FINDINGS.validate_python(result))
 
 
 @router.post("/confidence/statement")
@@ -88,16 +95,12 @@ def tag_statement(
 
 
 def _page(request: Request, app: AppState, *, fields: Mapping[str, str] | None = None, **values: Any) -> Response:
-    draft_check: CheckedDraft | None = values.pop("checked", None)
     tagger_or_error = _load_tagger(app)
-    defaults = {"error": "", "statement_error": "", "estimates": ()} | values
+    defaults = {"error": "", "statement_error": "", "estimates": (), "checked": None} | values
     return page(
         request,
         "confidence/check.html.j2",
         fields={"text": "", "statement": "", "context": "", **(fields or {})},
-        checked=draft_check,
-        pieces=split_at_findings(draft_check) if draft_check else (),
-        findings=draft_check.findings if draft_check else (),
         rules=RULES,
         tagger=tagger_or_error if isinstance(tagger_or_error, OpenedTagger) else None,
         no_tagger="" if isinstance(tagger_or_error, OpenedTagger) else tagger_or_error,

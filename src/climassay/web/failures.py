@@ -1,5 +1,6 @@
 """Errors with their HTTP status, and explanations of failed work in plain words."""
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from typing import NamedTuple
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from climassay.errors import ClimassayError, InputError
+from climassay.errors import ClimassayError, FullDatabaseError, InputError, LostDatabaseError
 
 API = "/api/"
 
@@ -147,6 +148,16 @@ def plain_message(error: str) -> str:
     """Return a plain sentence for a known error message; return other messages unchanged."""
     explanation = explain(error)
     return explanation.what if explanation else error
+
+
+def describe_outage(error: Exception) -> str | None:
+    """Return a sentence for users if the database is away or the disk is full; None for other errors."""
+    if isinstance(error, LostDatabaseError):
+        return "The server has no connection to its database at the moment. Try again in a minute."
+    is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if is_full or isinstance(error, FullDatabaseError):
+        return f"The server’s disk is full, so nothing can be stored at the moment. Tell {_OWNER}."
+    return None
 
 
 async def refuse(

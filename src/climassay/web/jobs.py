@@ -2,7 +2,8 @@
 
 Each kind of job belongs to a lane with its own threads: questions do not wait for checks, and a check whose model hangs
 does not stop other checks. The threads share each loaded model, which answers one request at a time. Collections are
-changed in one thread, so that two uploads never write to a collection at the same time. In each lane, users take turns.
+changed in one thread, so that two uploads never write to a collection at the same time. In each lane, users take turns,
+and the jobs of one user never take all places.
 
 A job that was running when its server was killed is queued again, so its work must be resumable. A running job belongs
 to one server as long as that server updates ``seen_at``; a server that has lost a job no longer changes it.
@@ -14,6 +15,7 @@ followers of the job. Changes by other processes are read every few seconds by o
 import asyncio
 import contextlib
 import json
+import logging
 import math
 import os
 import threading
@@ -31,11 +33,14 @@ from starlette.concurrency import run_in_threadpool
 
 from climassay.errors import ClimassayError, InputError, LostDatabaseError, RecordsError
 from climassay.records.database import Database, build_record
+from climassay.web.failures import describe_outage
 
 Lane = Literal["checks", "questions", "training", "corpus"]
 """Name of a queue; jobs in different lanes do not wait for each other."""
-WORKERS: Mapping[Lane, int] = {"checks": 4, "questions": 4, "training": 1, "corpus": 1}
-"""Maximum number of concurrently running jobs by lane."""
+WORKERS: Mapping[Lane, int] = {"checks": 8, "questions": 8, "training": 1, "corpus": 1}
+"""Maximum number of concurrently running jobs by lane. Most of them wait for a model."""
+MAX_RUNNING_PER_USER = 3
+"""Maximum number of a user's running jobs in a lane, so that two users whose jobs hang leave places for others."""
 MIN_PAST_JOBS = 3
 """Minimum number of past jobs required to estimate the start of a queued job."""
 State = Literal["queued", "running", "done", "failed", "stopped"]
@@ -52,6 +57,7 @@ POLL_INTERVAL = 5.0
 """Time between two checks of the database for jobs and events of other processes, in seconds."""
 
 
+_LOGGER = logging.getLogger("climassay.web")
 metadata = sa.MetaData()
 
 jobs = sa.Table(
@@ -139,6 +145,8 @@ class Turn:
 
     n_before: int
     """Number of queued jobs that will start before it."""
+    n_own_running: int
+    """Number of the user's running jobs if one of them has to end first; else 0."""
     seconds: float | None
     """Estimated seconds until the job starts; None if too few jobs of its kind have finished for an estimate."""
 
@@ -250,6 +258,8 @@ class Jobs:
         self.owner = "s" + os.urandom(6).hex()
         self._active: set[str] = set()
         """Ids of the jobs that this server's threads are working on."""
+        self._stalled: dict[str, str] = {}
+        """Reasons why the end of a job could not be stored, by the job's id, until the job is taken up again."""
         database.create_tables(metadata)
 
     def register(self, kind: str, work: JobWork, lane: Lane) -> None:
@@ -292,6 +302,8 @@ class Jobs:
                 now, active_ids = time.time(), list(self._active)
                 is_orphaned = sa.and_(jobs.c.owner == self.owner, jobs.c.started_at < now, jobs.c.id.not_in(active_ids))
                 self._queue_again(sa.and_(jobs.c.owner != self.owner, is_abandoned), is_orphaned)
+            except RecordsError as error:
+                _LOGGER.error("%s", error)
             except Exception:
                 traceback.print_exc()
             self._stopping.wait(HEARTBEAT_SECONDS)
@@ -345,7 +357,11 @@ class Jobs:
     def _read(self, query: sa.Select[Any]) -> "Sequence[Job]":
         return [
             build_record(
-                Job, row, payload=json.loads(row.payload), result=None if row.result is None else json.loads(row.result)
+                Job,
+                row,
+                payload=json.loads(row.payload),
+                result=None if row.result is None else json.loads(row.result),
+                message=row.message if row.state in ENDED else self._stalled.get(row.id, row.message),
             )
             for row in self.database.rows(query)
         ]
@@ -407,10 +423,16 @@ class Jobs:
                 else:
                     try:
                         self._run_job(context, job)
+                    except RecordsError as error:
+                        self._stalled[job.id] = describe_outage(error) or str(error)
+                        raise
                     finally:
                         self._active.discard(job.id)
-            except Exception:
+            except RecordsError as error:
                 # The thread must survive a temporary loss of the database.
+                _LOGGER.error("%s", error)
+                self._stopping.wait(POLL_INTERVAL)
+            except Exception:
                 traceback.print_exc()
                 self._stopping.wait(POLL_INTERVAL)
 
@@ -418,14 +440,19 @@ class Jobs:
         """Return the queued jobs of a lane in the order in which they will start.
 
         Users take turns: the next job is the oldest job of the user with the fewest running jobs. If several users have
-        equally few, the user whose last job started earliest comes first.
+        equally few, the user whose last job started earliest comes first. Jobs of a user with
+        :data:`MAX_RUNNING_PER_USER` running jobs wait until one of these has ended.
         """
+        return self._read_queue(lane)[0]
+
+    def _read_queue(self, lane: Lane) -> "tuple[Sequence[Job], Mapping[str | None, int]]":
+        """Return the queued jobs of a lane in order, and the number of running jobs by user."""
         in_lane = sa.and_(jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
         queued_jobs = self._read(
             sa.select(jobs).where(in_lane, jobs.c.state == "queued").order_by(jobs.c.made_at, jobs.c.id)
         )
-        if len(queued_jobs) < 2:
-            return queued_jobs
+        if not queued_jobs:
+            return (), {}
         is_running = jobs.c.state == "running"
         is_served = sa.or_(is_running, jobs.c.started_at >= queued_jobs[0].made_at)
         columns = sa.func.sum(sa.case((is_running, 1), else_=0)), sa.func.max(jobs.c.started_at)
@@ -438,32 +465,42 @@ class Jobs:
             is_first = n_queued_before[job.by] == 0
             keys[job.id] = (n_running + n_queued_before[job.by], last_served_at if is_first else math.inf, job.made_at)
             n_queued_before[job.by] += 1
-        return sorted(queued_jobs, key=lambda job: keys[job.id])
+        running_by_user = {by: n_running for by, (n_running, _) in served_by_user.items()}
+        return sorted(queued_jobs, key=lambda job: keys[job.id]), running_by_user
 
     def turn(self, job: Job) -> Turn | None:
         """Return the position of a job in its lane, with an estimate of its start; None if the job is not queued."""
         if job.state != "queued":
             return None
         lane, _ = self._works[job.kind]
-        ids = [waiting_job.id for waiting_job in self.queued(lane)]
-        if job.id not in ids:
+        queued_jobs, running_by_user = self._read_queue(lane)
+        n_before = next((index for index, queued_job in enumerate(queued_jobs) if queued_job.id == job.id), None)
+        if n_before is None:
             return None
         is_past = sa.and_(jobs.c.kind == job.kind, jobs.c.state == "done", jobs.c.started_at.is_not(None))
         query = sa.select(jobs.c.ended_at - jobs.c.started_at).where(is_past).order_by(jobs.c.made_at.desc()).limit(20)
         durations = [float(row[0]) for row in self.database.rows(query)]
-        n_before = ids.index(job.id)
-        n_rounds = -(-(n_before + 1) // WORKERS[lane])
-        return Turn(n_before, median(durations) * n_rounds if len(durations) >= MIN_PAST_JOBS else None)
+        n_own_running = running_by_user.get(job.by, 0)
+        if n_own_running < MAX_RUNNING_PER_USER:
+            n_own_running = 0
+        n_own_before = sum(queued_job.by == job.by for queued_job in queued_jobs[:n_before])
+        n_rounds = max(-(-(n_before + 1) // WORKERS[lane]), -(-(n_own_before + 1) // MAX_RUNNING_PER_USER))
+        seconds = median(durations) * n_rounds if len(durations) >= MIN_PAST_JOBS else None
+        return Turn(n_before, n_own_running, seconds)
 
     def _claim_next(self, lane: Lane) -> Job | None:
         # Only one thread claims at a time, so that none removes an id from _active that another has just added.
         with self._claim_lock:
-            for job in self.queued(lane):
+            queued_jobs, running_by_user = self._read_queue(lane)
+            for job in queued_jobs:
+                if running_by_user.get(job.by, 0) >= MAX_RUNNING_PER_USER:
+                    continue
                 self._active.add(job.id)
                 now = time.time()
                 update = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
                 claim = update.values(state="running", owner=self.owner, seen_at=now, started_at=now)
                 if self.database.execute(claim):
+                    self._stalled.pop(job.id, None)
                     self.announce(job.id)
                     return job
                 self._active.discard(job.id)

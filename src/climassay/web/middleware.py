@@ -11,10 +11,10 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from climassay.errors import ClimassayError
+from climassay.errors import ClimassayError, RecordsError
 from climassay.web.access import SAFE_METHODS, current_user
 from climassay.web.app_state import AppState
-from climassay.web.failures import refuse
+from climassay.web.failures import describe_outage, refuse
 from climassay.web.limits import BUSY_MESSAGE, RETRY_SECONDS, Overloaded, visitor_address
 
 UPLOAD_PATH_PATTERN = re.compile(
@@ -146,7 +146,12 @@ class BodyLimit:
         if scope["type"] != "http" or scope["method"] in SAFE_METHODS:
             await self._app(scope, receive, send)
             return
-        limit = await self._limit(scope)
+        try:
+            limit = await self._limit(scope)
+        except RecordsError as error:
+            sentence = describe_outage(error) or "The server cannot do this at the moment; its log says why."
+            await refuse(scope, receive, send, 503, sentence, {"Retry-After": str(RETRY_SECONDS)})
+            return
         message_if_too_large = f"Too large: the limit here is {limit / 2**20:.3g} MB."
         content_length = Headers(scope=scope).get("content-length", "")
         if content_length.isdigit() and int(content_length) > limit:

@@ -1,3 +1,4 @@
+import csv
 import gzip
 import json
 import re
@@ -46,6 +47,26 @@ def test_rows_are_cleaned_and_kept_once(tmp_path) -> None:
     assert [one.item.text for one in read.items] == ["The ice sheets lose mass and the sea level rises."]
     assert (read.rows, read.same, read.contradicting, read.too_short) == (5, 1, 2, 1)
     assert read.match_rate == 0
+
+
+def test_context_is_taken_from_the_table_of_the_test_set(tmp_path) -> None:
+    path = tmp_path / "test_set.csv"
+    context = (
+        "Snow falls less often (low confidence). Glaciers lose CO2-rich\nice (high confidence) {3.2}. Rivers run low."
+    )
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(
+            [
+                ("report", "page_num", "statement", "confidence", "context"),
+                ("AR6_WGI", "5", "Glaciers lose CO 2-rich ice", "high", context),
+                ("AR6_WGI", "6", "Nothing of this kind stands in the context", "low", context),
+            ]
+        )
+    read = read_labelled(path)
+    first, second = read.items
+    assert (first.item.before, first.item.after) == (("Snow falls less often.",), ("Rivers run low.",))
+    assert (first.recovered, second.recovered, second.item.before) == (True, False, ())
+    assert "The context of 1 (50.0%) was found in the table." in read.notes
 
 
 def test_context_is_recovered_within_the_section_and_without_tags(tmp_path) -> None:

@@ -224,11 +224,12 @@ def clean_sentence(text: str) -> str:
         if cleaned_text == text:
             return text
         text = cleaned_text
-    if not find_tags(text):
-        return text
-    # Last resort for text in which every correction makes a new mark: remove marks without correcting the sentence.
-    while marks := find_tags(text):
-        text = _replace_spans(text, [mark.outer_span for mark in marks])
+    # Last resort for text in which every correction makes a new mark: across an ellipsis, words form no mark.
+    for _ in range(_MAX_ROUNDS):
+        marks = find_tags(text)
+        if not marks:
+            break
+        text = _replace_spans(text, [mark.outer_span for mark in marks], lambda _: "…")
     return " ".join(text.split())
 
 

@@ -1,5 +1,6 @@
 """Present findings as lines for a terminal, as data, and as a page with the text."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -62,11 +63,8 @@ def split_at_findings(checked: CheckedDraft) -> tuple[Piece, ...]:
         # Findings are sorted: skip those that ended before this piece.
         while first_index < len(findings) and findings[first_index].end <= start:
             first_index += 1
-        covering_indices = tuple(
-            index
-            for index, finding in enumerate(findings[first_index:], first_index)
-            if finding.start <= start and end <= finding.end
-        )
+        last_index = bisect_right(findings, start, lo=first_index, key=lambda finding: finding.start)
+        covering_indices = tuple(index for index in range(first_index, last_index) if end <= findings[index].end)
         starting_indices = tuple(index for index in covering_indices if findings[index].start == start)
         results.append(Piece(text[start:end], covering_indices, starting_indices))
     return tuple(results)

@@ -139,7 +139,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
     """Read labelled statements.
 
     Args:
-        path: ClimateX's table (``.tsv``), or JSON lines of ``climassay confidence extract``.
+        path: ClimateX's table (``.tsv`` or ``.csv``), or JSON lines of ``climassay confidence extract``.
         paragraphs: File with the paragraphs of the reports, from which ClimateX's contexts are recovered.
 
     Raises:
@@ -147,14 +147,15 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
     """
     from climassay.models.bundled import file_digest
 
-    if path.suffix == ".tsv":
+    if path.suffix in (".tsv", ".csv"):
         climatex = read_climatex(path, paragraphs)
         licence, items = CLIMATEX_LICENCE, climatex.items
         notes = [
             f"{climatex.rows} rows: {climatex.same} repeat another, {climatex.contradicting} have the words of another "
             f"but not its tag, {climatex.too_short} have hardly a word; {len(items)} are left.",
-            f"The context of {climatex.recovered} ({climatex.match_rate:.1%}) was found in {paragraphs.name}."
-            if paragraphs
+            f"The context of {climatex.recovered} ({climatex.match_rate:.1%}) was found in "
+            f"{paragraphs.name if paragraphs else 'the table'}."
+            if paragraphs or climatex.recovered
             else "No context: give --paragraphs to have it recovered.",
         ]
     else:
@@ -211,28 +212,36 @@ class _Row(NamedTuple):
     tag: Tag
     report: str
     page: str
+    context: str
 
 
 def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
     """Read ClimateX, remove unusable rows and recover the statements' contexts.
 
     Args:
-        path: Published table, as tab-separated values.
-        paragraphs: File with the paragraphs of the reports (see :func:`read_sections`). If None, items have no context,
-            and pages serve as sections and documents.
+        path: Published table, as tab-separated values or CSV.
+        paragraphs: File with the paragraphs of the reports (see :func:`read_sections`). If None, contexts are those of
+            the table's column ``context``, if it has one, and pages serve as sections and documents.
 
     Raises:
         InputError: A file cannot be read, or a tag is not one of ClimateX's four.
     """
+    from climassay.corpus.sentences import split_sentences
+
     rows = []
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            for number, cells in enumerate(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=2):
+            table = (
+                csv.DictReader(file)
+                if path.suffix == ".csv"
+                else csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+            )
+            for number, cells in enumerate(table, start=2):
                 report, page, text, tag_text = (cells[name] for name in _COLUMNS)
                 tag = next((level for level in LEVELS if level == tag_text), None)
                 if tag is None:
                     raise InputError(f"{path}, line {number}: {tag_text!r} is not one of {', '.join(LEVELS)}.")
-                rows.append(_Row(clean_statement(text), tag, report, page))
+                rows.append(_Row(clean_statement(text), tag, report, page, cells.get("context") or ""))
     except (OSError, UnicodeDecodeError, KeyError, TypeError, AttributeError, csv.Error) as error:
         raise InputError(f"{path} is not a table with the columns {', '.join(_COLUMNS)}: {error}.") from None
     tags: dict[str, set[Tag]] = defaultdict(set)
@@ -253,8 +262,11 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
     items: list[LabelledItem] = []
     latest_chapters: dict[str, str] = {}
     # The table is in page order: a statement that is not found belongs to the last chapter that was.
-    for text, tag, report, page in unique_rows.values():
+    for text, tag, report, page, context in unique_rows.values():
         section_index = indices.get(_REPORTS.get(report, report))
+        if paragraphs is None and context:
+            sentences = tuple(filter(None, map(clean_statement, split_sentences(context))))
+            section_index = SectionIndex([ReportSection(f"{report}, page {page}", f"{report} opening", sentences)])
         location = section_index.find(text) if section_index else None
         if location is None:
             document = latest_chapters.get(report, f"{report} opening")

@@ -85,7 +85,7 @@ LISTED_ROWS = 5
 """Maximum number of invalid lines listed in a message; for the others, the message has only the number."""
 MAX_QUOTED = 60
 """Maximum number of characters of a line quoted in a message."""
-_MARKDOWN = re.compile(r"\]\(\S+?\)|^#{1,6} |^```|\$\$", re.MULTILINE)
+_MARKDOWN = re.compile(r"\]\((?:[^\s\])]|\](?!\())+\)|^#{1,6} |^```|\$\$", re.MULTILINE)
 _NAME_SUFFIXES = (".pdf", ".ipynb", ".html", ".htm", ".md", ".txt", ".docx")
 
 

@@ -9,7 +9,13 @@ from pydantic import TypeAdapter
 
 from climassay.errors import InputError
 from climassay.factcheck.certainty import CONFIDENCES
-from climassay.factcheck.results.scoring import NO_VERDICT, VerdictScores, score_verdicts
+from climassay.factcheck.results.scoring import (
+    NO_VERDICT,
+    GroupedScores,
+    VerdictScores,
+    score_groups,
+    score_verdicts,
+)
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import AdvocateOpinion, Outcome, Transcript, reader_view
 from climassay.grounding import AnswerSentence, format_sentence
@@ -481,6 +487,8 @@ class RunAnalysis:
     failed checks count as wrong."""
     by_round: tuple[PartyRoundScores, ...]
     """Scores by party and round; empty without published verdicts or if no debate had a second round."""
+    by_group: GroupedScores | None
+    """Scores of the mediator by group of claims; None without groups or published verdicts."""
     distributions: tuple[Distribution, ...]
     """Distributions of the published verdicts, if there are any, and of all parties' final verdicts."""
     nei: tuple[NeiRate, ...]
@@ -512,6 +520,8 @@ def analyse(
     scale: Scale,
     *,
     classes: int | None = None,
+    group_column: str = "",
+    groups: Mapping[str, str] | None = None,
     seed: int = 0,
     resamples: int = 2000,
 ) -> RunAnalysis:
@@ -523,6 +533,8 @@ def analyse(
         scale: Scale of the fact-checks.
         classes: Number of classes for distributions and rounds; by default the largest number in which the published
             verdicts can be compared.
+        group_column: Column that contains the groups of the claims; empty if there are none.
+        groups: Group by claim id.
         seed: Seed of the resampling.
         resamples: Number of bootstrap samples for scores.
 
@@ -562,6 +574,13 @@ def analyse(
         predictions = [verdict_of(transcript, party, after_round) for transcript in labelled_checks]
         return score_verdicts(truth, predictions, scale, classes=count, seed=seed, resamples=resamples)
 
+    by_group = None
+    if group_column and labelled_checks:
+        values = [(groups or {}).get(transcript.claim.id, "") for transcript in labelled_checks]
+        predictions = [verdict_of(transcript, MEDIATOR) for transcript in labelled_checks]
+        by_group = score_groups(
+            group_column, values, truth, predictions, scale, classes=n_classes, seed=seed, resamples=resamples
+        )
     max_rounds = max((len(transcript.rounds) for transcript in labelled_checks), default=0)
     by_round = [
         PartyRoundScores(
@@ -585,6 +604,7 @@ def analyse(
             PartyScores(party, tuple(score(party, count) for count in counts)) for party in parties if labelled_checks
         ),
         by_round=tuple(by_round),
+        by_group=by_group,
         distributions=count_distributions(checks, true_labels, parties, scale, n_classes),
         nei=compute_nei_rates(debates, parties, scale),
         rounds=count_rounds(debates),

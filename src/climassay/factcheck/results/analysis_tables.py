@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from climassay.factcheck.results.analysis import MEDIATOR, RunAnalysis
 from climassay.factcheck.results.page import ENTAILMENT_PRECISION
 from climassay.factcheck.results.scoring import (
+    GroupedScores,
     VerdictMetrics,
     VerdictScores,
 )
@@ -33,6 +34,7 @@ def analysis_tables(analysis: RunAnalysis) -> list[Table]:
         failed_table(analysis),
         score_table(analysis),
         informed_score_table(analysis),
+        group_table(analysis.by_group),
         round_score_table(analysis),
         distribution_table(analysis),
         nei_table(analysis),
@@ -138,6 +140,30 @@ def _metric_cells(metrics: VerdictMetrics) -> tuple[str, ...]:
         percent(metrics.constant_accuracy.value),
         *_estimate_cells(metrics.f1)[1:],
         percent(metrics.constant_f1.value),
+    )
+
+
+def group_table(grouped_scores: GroupedScores | None) -> Table:
+    """Return the scores by group; an empty table if there are no groups."""
+    if grouped_scores is None:
+        return Table.of("Scores by group", [], [])
+    rows = [
+        (
+            name,
+            *_metric_cells(scores.rows.figures),
+            str(scores.rows.nei),
+            str(scores.rows.missing),
+            scores.rows.figures.constant,
+        )
+        for name, scores in grouped_scores.groups
+    ]
+    n_classes = len(grouped_scores.groups[0][1].classes)
+    return Table.of(
+        f"Scores by {grouped_scores.column}, {n_classes} classes (%)",
+        [grouped_scores.column, *_METRIC_HEADINGS, "NEI", "none", "most frequent"],
+        rows,
+        left=1,
+        note="const.: always the most frequent true class of the group, in the last column.",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from climassay.factcheck.results.analysis import RunAnalysis, analysis_data
 from climassay.factcheck.results.analysis_tables import (
     analysis_tables,
+    group_table,
 )
 from climassay.factcheck.results.checked_claim import (
     CheckedClaim,
@@ -17,6 +18,7 @@ from climassay.factcheck.results.checked_claim import (
 from climassay.factcheck.results.page import factcheck_page
 from climassay.factcheck.results.report import factcheck_report
 from climassay.factcheck.results.scoring import (
+    GroupedScores,
     VerdictScores,
     verdict_data,
     verdict_report,
@@ -27,6 +29,7 @@ from climassay.prompts import DEMONSTRATION
 from climassay.records import RequestCounts
 from climassay.reporting import (
     Report,
+    Section,
     Table,
     as_markdown,
 )
@@ -135,19 +138,28 @@ class ScoredVerdicts(Result):
     scores: VerdictScores
     subject: str
     facts: tuple[tuple[str, str], ...] = ()
+    by_group: GroupedScores | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all scores as JSON-serialisable values."""
-        return verdict_data(self.scores)
+        groups = () if self.by_group is None else self.by_group.groups
+        return {**verdict_data(self.scores), "by_group": {name: verdict_data(scores) for name, scores in groups}}
 
     def tables(self) -> list[Table]:
-        """Return a table of the scores beside those of the majority-class baseline, and the confusion matrix."""
-        return verdict_tables(self.scores)
+        """Return the scores beside those of the majority-class baseline, the confusion matrix, and scores by group."""
+        return self._tables(None)
 
     def terminal_tables(self, width: int) -> list[Table]:
         """Return the tables fitted to the terminal's width."""
-        return verdict_tables(self.scores, width=width)
+        return self._tables(width)
+
+    def _tables(self, width: int | None) -> list[Table]:
+        grouped_table = group_table(self.by_group)
+        return [*verdict_tables(self.scores, width=width), *([grouped_table] if grouped_table.rows else [])]
 
     def report(self) -> Report:
         """Return the report with the scores."""
-        return verdict_report(self.scores, self.subject, self.facts)
+        report = verdict_report(self.scores, self.subject, self.facts)
+        grouped_table = group_table(self.by_group)
+        sections = (Section(grouped_table.title, (grouped_table,)),) if grouped_table.rows else ()
+        return replace(report, sections=(*report.sections, *sections))

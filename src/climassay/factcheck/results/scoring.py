@@ -106,6 +106,15 @@ class VerdictScores:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupedScores:
+    """Scores by the values of a column, for example by field of science."""
+
+    column: str
+    groups: tuple[tuple[str, VerdictScores], ...]
+    """Pairs of value and scores, in the order in which the values occur."""
+
+
+@dataclass(frozen=True, slots=True)
 class _EncodedVerdicts:
     """Verdicts as class indices.
 
@@ -216,6 +225,55 @@ def score_verdicts(
     )
 
 
+def score_groups(
+    column: str,
+    values: Sequence[object],
+    truth: Sequence[object],
+    predicted: Sequence[object],
+    scale: Scale,
+    *,
+    claims: Sequence[object] | None = None,
+    **options: Any,
+) -> GroupedScores:
+    """Score the rows of each value of a column separately.
+
+    Args:
+        column: Name of the column.
+        values: Value of each row; rows with an empty cell form a group of their own.
+        truth: True verdicts; rows without one are left out.
+        predicted: Predictions of the same rows.
+        scale: Scale of the true and the predicted verdicts.
+        claims: Text of each row's claim.
+        options: Other options of :func:`score_verdicts`.
+
+    Raises:
+        InputError: A verdict is not of the scale, or the scale has no such number of classes.
+    """
+    indices_by_value: dict[str, list[int]] = {}
+    for index, (value, verdict) in enumerate(zip(values, truth, strict=True)):
+        if not _is_missing(verdict):
+            name = _NO_VALUE if _is_missing(value) else " ".join(str(value).split())
+            indices_by_value.setdefault(name, []).append(index)
+    return GroupedScores(
+        column,
+        tuple(
+            (
+                name,
+                score_verdicts(
+                    [truth[index] for index in indices],
+                    [predicted[index] for index in indices],
+                    scale,
+                    claims=None if claims is None else [claims[index] for index in indices],
+                    **options,
+                ),
+            )
+            for name, indices in indices_by_value.items()
+        ),
+    )
+
+
+_NO_VALUE = "(none)"
+"""Name of the group of rows without a value."""
 _MISSING_CODE, _UNKNOWN_CODE = -1, -2
 """Codes of a missing verdict and of a verdict that is not on the scale."""
 
@@ -226,9 +284,12 @@ def _encode(verdicts: Sequence[object], scale: Scale, count: int | None, names: 
     texts = ["" if verdict is None else str(verdict) for verdict in verdicts]
     for text in dict.fromkeys(texts):
         name = scale.match(text, count)
-        is_missing = text.strip().casefold() in _MISSING_SPELLINGS
-        codes[text] = names.index(name) if name is not None else _MISSING_CODE if is_missing else _UNKNOWN_CODE
+        codes[text] = names.index(name) if name is not None else _MISSING_CODE if _is_missing(text) else _UNKNOWN_CODE
     return np.array([codes[text] for text in texts], dtype=np.int64)
+
+
+def _is_missing(cell: object) -> bool:
+    return cell is None or str(cell).strip().casefold() in _MISSING_SPELLINGS
 
 
 def _raise_for_unknown_verdict(

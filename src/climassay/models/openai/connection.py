@@ -272,7 +272,7 @@ class Connection:
         from openai import OpenAIError
 
         client = self._get_client()
-        with suppress(TimeoutError, OpenAIError, httpx2.HTTPError, OSError):
+        with suppress(TimeoutError, OpenAIError, httpx2.HTTPError, OSError, BadReplyError):
             async with asyncio.timeout(READ_SECONDS):
                 response = await client.get(address, cast_to=httpx2.Response, options=self._options)
             return bytes(response.content)
@@ -422,10 +422,15 @@ class Connection:
         """
         received_bytes = bytearray()
         key, previous_text = self._server.key or "", ""
+        min_bytes = 0.0
         try:
             async for part in response.aiter_bytes():
                 received_bytes += part
                 stream.add(part)
+                if len(received_bytes) < min_bytes and not stream.done:
+                    continue
+                # The text is rebuilt from its start, so a long one is shown only each time it has grown by a percent.
+                min_bytes = 1.01 * len(received_bytes)
                 text = stream.text
                 if text != previous_text and self._server.without_key(text) == text:
                     key_prefix_length = next(
@@ -483,6 +488,8 @@ class Connection:
         import httpx2
         from openai import AsyncOpenAI, DefaultAioHttpClient, Omit
 
+        from climassay.models.openai.response_limit import REQUEST_HEADERS, limit_async_response
+
         async def filter_headers(request: httpx2.Request) -> None:
             self._server.filter_headers(request.headers)
 
@@ -499,7 +506,8 @@ class Connection:
                 timeout=httpx2.Timeout(None, connect=30.0),
                 # Neither the key nor a prompt goes to another server than the one that was named.
                 follow_redirects=False,
-                event_hooks={"request": [filter_headers]},
+                headers=REQUEST_HEADERS,
+                event_hooks={"request": [filter_headers], "response": [limit_async_response]},
             ),
         )
         return self._client

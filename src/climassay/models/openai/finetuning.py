@@ -16,7 +16,7 @@ from climassay.errors import InputError, ModelError
 from climassay.io import parse_json, read_text, write_file
 from climassay.models.openai.connection import REPEATED_KEY_ERROR, RETRYABLE
 from climassay.models.openai.pacing import RetryPolicy, parse_retry_after
-from climassay.models.openai.replies import parse_error_reply
+from climassay.models.openai.replies import BadReplyError, parse_error_reply
 from climassay.models.servers import OPENAI, Server, find_server
 
 FORMAT = "climassay-finetuning"
@@ -291,7 +291,7 @@ class _FineTuningJob:
             except APIConnectionError as failure:
                 reason = failure.__cause__ or failure
                 error = self._server.without_key(f"The connection to {self._server.base_url} failed: {reason}.")
-            except (OpenAIError, ValueError) as failure:
+            except (OpenAIError, ValueError, BadReplyError) as failure:
                 message = self._server.without_key(f"The server's answer cannot be read: {failure}")
                 raise ModelError(message) from None
             if attempt < policy.max_attempts:
@@ -304,6 +304,8 @@ class _FineTuningJob:
         import httpx2
         from openai import DefaultHttpxClient, OpenAI
 
+        from climassay.models.openai.response_limit import REQUEST_HEADERS, limit_response
+
         def filter_headers(request: httpx2.Request) -> None:
             self._server.filter_headers(request.headers)
 
@@ -313,7 +315,11 @@ class _FineTuningJob:
                 api_key=self._server.key or "none",
                 max_retries=0,
                 timeout=self._policy.attempt_timeout,
-                http_client=DefaultHttpxClient(follow_redirects=False, event_hooks={"request": [filter_headers]}),
+                http_client=DefaultHttpxClient(
+                    follow_redirects=False,
+                    headers=REQUEST_HEADERS,
+                    event_hooks={"request": [filter_headers], "response": [limit_response]},
+                ),
             )
         raw_client = self._client.with_raw_response
         return raw_client.files if resource == "files" else raw_client.fine_tuning.jobs

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -132,8 +133,9 @@ class StreamedReply:
     """
 
     def __init__(self) -> None:
-        self._buffer = b""
-        self._message: dict[str, str] = {}
+        self._buffer = bytearray()
+        self._parts: defaultdict[str, list[str]] = defaultdict(list)
+        """Parts of the message's fields; joined only when needed, since joining takes time in proportion to a text."""
         self._finish: Any = None
         self._error: Any = None
         self._usage: Any = None
@@ -143,7 +145,7 @@ class StreamedReply:
     def text(self) -> str:
         """Answer so far, without reasoning."""
         # The last character may be half there yet.
-        content = self._message.get("content", "")
+        content = "".join(self._parts["content"])
         return separate_thoughts(join_surrogates(_HALF_AT_END.sub("", content))).answer
 
     def add(self, received: bytes) -> None:
@@ -153,7 +155,10 @@ class StreamedReply:
             BadReplyError: An event is not JSON, or not a part of a chat completion.
         """
         # Lines end with line feeds alone: JSON may hold other characters that end lines elsewhere.
-        *lines, self._buffer = (self._buffer + received).split(b"\n")
+        self._buffer += received
+        if b"\n" not in received:
+            return
+        *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
             name, _, data = line.strip().partition(b":")
             if name == b"data" and not self.done:
@@ -168,10 +173,11 @@ class StreamedReply:
         self.add(b"\n")
         if not self.done and self._finish is None:
             raise BadReplyError("The server's answer broke off before it was complete.")
-        choice = {"message": self._message, "finish_reason": self._finish, "error": self._error}
+        message = {name: "".join(parts) for name, parts in self._parts.items() if parts}
+        choice = {"message": message, "finish_reason": self._finish, "error": self._error}
         return _read_reply({"choices": [choice], "usage": self._usage})
 
-    def _add_event(self, data: bytes) -> None:
+    def _add_event(self, data: bytearray) -> None:
         if data == b"[DONE]":
             self.done = True
             return
@@ -192,7 +198,7 @@ class StreamedReply:
         parts[REASONING_FIELDS[0]] = f"{_flatten_text(parts[REASONING_FIELDS[0]])}{thoughts}"
         for name, part in parts.items():
             if isinstance(part, str):
-                self._message[name] = self._message.get(name, "") + part
+                self._parts[name].append(part)
         self._finish = finish_reason or self._finish
         self._error = choices[0].get("error") or self._error
         self._usage = event.get("usage") or self._usage
@@ -303,7 +309,7 @@ def parse_error_reply(body: bytes) -> ErrorReply:
 
 _UNIT_SECONDS = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(
-    r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])",
+    r"(?<!\d)(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])",
     re.IGNORECASE,
 )
 _WAIT = re.compile(

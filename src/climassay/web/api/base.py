@@ -30,7 +30,7 @@ ERROR_STATUSES = {
     404: "It does not exist.",
     413: "The body is too large.",
     422: "A parameter or a field is invalid; `details` names it.",
-    429: "Too many claims and questions of this user are waiting.",
+    429: "Too many claims, questions or texts of this user are waiting.",
     503: "Too many claims and questions are waiting.",
 }
 

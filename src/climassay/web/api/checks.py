@@ -44,6 +44,7 @@ from climassay.web.jobs import Job
 from climassay.web.jobs import State as JobState
 from climassay.web.library.cache import collection_cache
 from climassay.web.library.evidence import CitationLinks
+from climassay.web.text_processes import HasLeft
 
 router = api_router("", "checks")
 CheckId = Annotated[str, path_name("Id of the check.", "c9f3a1b2c4d5")]
@@ -252,11 +253,11 @@ class TextToCheck(Data):
     collections: list[Name] = Field(min_length=1, max_length=100, examples=[["primer"]])
 
 
-@router.post("/check-text", response_model=dict[str, JsonValue])
-def check_sentences_of_text(app: App, user: Asker, text: TextToCheck) -> Any:
+@router.post("/check-text", response_model=dict[str, JsonValue], responses=error_responses(429))
+def check_sentences_of_text(app: App, user: Asker, has_left: HasLeft, text: TextToCheck) -> Any:
     """Compare each sentence of a text with collections.
 
     The response has the format of `climassay check-text --json`: counts by status, and each sentence with its status,
     reason, evidence and references.
     """
-    return to_jsonable_python(check_text(app, text.text, text.collections).to_dict())
+    return to_jsonable_python(check_text(app, user, text.text, text.collections, has_left).to_dict())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
-from climassay.errors import ClimassayError
+from climassay.errors import ClimassayError, LostDatabaseError
 from climassay.factcheck import Claim, Transcript, open_checker
 from climassay.factcheck.check_records import StoredCheck
 from climassay.factcheck.configuration import DebateSettings
@@ -68,6 +68,8 @@ def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> di
             if report.was_stopped_by_user:
                 checks.stop(check_id, report.job)
             raise
+        except LostDatabaseError:
+            raise  # The check stays waiting, and its job is queued again.
         except Exception as error:
             if not report.lost:
                 message = f"Something unforeseen went wrong ({type(error).__name__})."

@@ -12,7 +12,6 @@ from fastapi import APIRouter, Depends, Form, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from climassay.confidence.overstatement import describe_overstatement
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck import factcheck_page
 from climassay.factcheck.check_records import (
@@ -29,7 +28,6 @@ from climassay.factcheck.results.page import shared_values
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import as_data, from_data
 from climassay.grounding.text_check import PassageEvidence as SentenceEvidence
-from climassay.grounding.text_check import check_sentences
 from climassay.grounding.text_check_result import TextCheck
 from climassay.reporting.results import csv_lines, write_workbook
 from climassay.web.access import Asker, Reader
@@ -68,6 +66,8 @@ from climassay.web.library.cache import collection_cache, find_passage
 from climassay.web.library.evidence import CitationLinks, Evidence, check_values
 from climassay.web.pages import PageNumber, as_file, clean_text, make_part, page, redirect_to
 from climassay.web.redaction import Redactor
+from climassay.web.text_checks import SENTENCES, answer_questions, compare_text, make_request
+from climassay.web.text_processes import HasLeft
 
 router = APIRouter(include_in_schema=False)
 _QUERY_NAMES = {"words": "q"}
@@ -427,29 +427,37 @@ def display_names(app: AppState, viewer: User | None) -> Callable[[str | None], 
 
 
 @router.get("/check-text")
-def show_text_form(request: Request, app: App, _user: Reader) -> Response:
+def show_text_form(request: Request, app: App, user: Reader) -> Response:
     """Show the empty form with all collections selected; visitors without an account get a link to sign in."""
+    if user is not None:
+        app.text_processes.warm_up()
     return _text_page(request, app)
 
 
 @router.post("/check-text")
-def check_text_form(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = ()) -> Response:
+def check_text_form(
+    request: Request, app: App, user: Asker, has_left: HasLeft, text: Text = "", collection: Names = ()
+) -> Response:
     """Show a comparison of each sentence of a text with collections."""
-    return _checked_text_response(request, app, text, collection, download=False)
+    return _checked_text_response(request, app, user, text, collection, has_left, download=False)
 
 
 @router.post("/check-text/report")
-def download_text(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = ()) -> Response:
+def download_text(
+    request: Request, app: App, user: Asker, has_left: HasLeft, text: Text = "", collection: Names = ()
+) -> Response:
     """Send the comparison of a text with collections as one HTML page."""
-    return _checked_text_response(request, app, text, collection, download=True)
+    return _checked_text_response(request, app, user, text, collection, has_left, download=True)
 
 
-def check_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
-    """Compare each sentence of a text with collections.
+def check_text(app: AppState, user: User, text: str, names: Sequence[str], has_left: Callable[[], bool]) -> TextCheck:
+    """Compare each sentence of a text with collections, until ``has_left`` returns True.
 
     Raises:
         InputError: The text is empty, or no collection is named.
-        TooLarge: The text is too long.
+        TooLarge: The text is too long, or its check reached a limit.
+        TooManyTexts: Earlier texts of the user are still being checked.
+        VisitorLeft: The visitor has left.
         Missing: A collection does not exist.
         ModelError: The encoder of a collection is not installed.
     """
@@ -460,16 +468,26 @@ def check_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
         raise InputError("Choose at least one collection to compare the text with.")
     for name in names:
         collection_cache(app).browse(name)
-    sentences = check_sentences(text, app.collections(names), overstated=describe_overstatement)
-    return TextCheck("the text", names, sentences)
+    group = app.collections(names)
+    sentences = app.text_processes.call(
+        user, compare_text, make_request(text, group), answer=answer_questions(group), has_left=has_left
+    )
+    return TextCheck("the text", names, SENTENCES.validate_python(sentences))
 
 
 def _checked_text_response(
-    request: Request, app: AppState, text: str, names: Sequence[str], *, download: bool
+    request: Request,
+    app: AppState,
+    user: User,
+    text: str,
+    names: Sequence[str],
+    has_left: Callable[[], bool],
+    *,
+    download: bool,
 ) -> Response:
     try:
         text = clean_text(text, MAX_TEXT_LENGTH, "text")
-        result = check_text(app, text, names)
+        result = check_text(app, user, text, names, has_left)
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else getattr(error, "status", 503)
         return _text_page(request, app, text, names, error=str(error), status=status)

@@ -429,7 +429,7 @@ def _add_file(
 
     path = uploads_folder(app.workspace) / addition.upload.id / file.stored
     options = ReadOptions(**addition.details)
-    result = read_sandboxed(path, options, source=file.name, on_page=on_page)
+    result = read_sandboxed(path, options, source=file.name, on_page=on_page, is_stopped=lambda: report.stopped)
     outcome: Outcome = "refused"
     documents: tuple[tuple[str, str], ...] = ()
     passages, skipped_parts = 0, list(result.skipped)
