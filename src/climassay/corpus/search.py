@@ -130,7 +130,6 @@ def respell(query: str, has_word: Callable[[str], bool]) -> str:
         query: Words to search for.
         has_word: Function that returns whether a passage contains any word of a text.
     """
-
     has_word = cache(has_word)  # a query may repeat a word
 
     def occurs(text: str) -> bool:
