@@ -6,7 +6,9 @@ math would otherwise be read as a currency, and subscripts as numbers.
 
 import re
 
-_MATH = re.compile(r"\$\$(?P<display>[^$]+)\$\$|\$(?=\S)(?P<inline>[^$\n]*[^\s$])\$(?!\d)|\\\((?P<round>.+?)\\\)")
+_MATH = re.compile(
+    r"\$\$(?P<display>[^$]+)\$\$|\$(?=\S)(?P<inline>[^$\n]*[^\s$])\$(?!\d)|\\\((?P<round>(?:[^\\]|\\[^()])+)\\\)"
+)
 """Pattern of math with its delimiters. Amounts of money ("$5 and $6", "$5-$6") do not match."""
 _STYLED = re.compile(r"\\(?:mathrm|mathit|mathbf|mathsf|text|textrm|operatorname|ce)\s*\{([^{}]*)\}")
 _FRACTION = re.compile(r"\\[dt]?frac\{([^{}]+)\}\{([^{}]+)\}")

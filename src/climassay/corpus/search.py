@@ -57,6 +57,7 @@ _COMPOUND = re.compile(r"[^\W_]+(?:[-\u2010-\u2013.'\u2019][^\W_]+)*")
 _PLURALS = (("", "s"), ("is", "es"), ("on", "a"), ("um", "a"), ("us", "i"), ("ix", "ices"), ("ex", "ices"))
 """Endings of singular and plural that English stemming does not unify, such as NDC and NDCs, or crisis and crises."""
 _ACCENTED_LETTERS = dict(zip("aeiouc", "äéíöüç", strict=True))
+_MAX_LETTERS = 40
 _MIN_BASE = 3
 """Minimum number of letters before an ending."""
 
@@ -129,6 +130,7 @@ def respell(query: str, has_word: Callable[[str], bool]) -> str:
         query: Words to search for.
         has_word: Function that returns whether a passage contains any word of a text.
     """
+    has_word = cache(has_word)  # a query may repeat a word
 
     def occurs(text: str) -> bool:
         words = [word for word in re.findall(r"[^\W_]+", text) if word.lower() not in STOP_WORDS]
@@ -157,7 +159,9 @@ def respell(query: str, has_word: Callable[[str], bool]) -> str:
 
 
 def _vary_spelling(word: str) -> Iterator[str]:
-    """Yield other spellings of a word or compound, which need not exist."""
+    """Yield other spellings of a word or compound, which need not exist; none for longer texts than a word."""
+    if len(word) > _MAX_LETTERS:
+        return
     if (joined_word := re.sub("[-\u2010-\u2013]", "", word)) != word:
         yield joined_word
     if (divided_word := re.sub(r"(?<=[^\W\d_]{3})(?=\d)", " ", word)) != word:
