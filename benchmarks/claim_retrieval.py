@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 
 from climassay.corpus import open_or_create, read, split_passages
 from climassay.factcheck.configuration import AdvocateSettings
-from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.batcher import search_all
 from climassay.factcheck.debate.evidence import Grader, RetrievedEvidence, find_evidence
 from climassay.factcheck.debate.reading import read_claim
+from climassay.factcheck.debate.setup import Advocate
 from climassay.factcheck.debate.steps import Request, SearchRequest, Steps, TextRequest
 from climassay.factcheck.transcript import Subclaim
 from climassay.grounding import CollectionGroup, open_collections
@@ -162,9 +162,9 @@ def main() -> None:
     searches = Searches(open_collections(place, [COLLECTION]))
     claims = chosen_claims(options.data)
     entries = json.loads(ANSWERS.read_text(encoding="utf-8"))
-    templates = {"split": load_prompt("factcheck_split")}
+    prompt = load_prompt("factcheck_split")
     readings = [
-        run_steps(read_claim(claim, "model", "by hand", STRONG, templates), partial(replayed, given))
+        run_steps(read_claim(claim, "model", "by hand", STRONG, prompt), partial(replayed, given))
         for claim, given in zip(claims, answered(entries, claims), strict=True)
     ]
     if options.pool or options.prompts:

@@ -20,6 +20,7 @@ from climassay.corpus import open_or_create, read
 from climassay.factcheck import Claim, DebateResources, DebateSettings, advocates_from_names, make_claim, open_checker
 from climassay.grounding import open_collections
 from climassay.models import ModelOptions, load_model
+from climassay.prompts import ProfileSettings
 from climassay.records import Records
 from climassay.workspace import Workspace
 
@@ -38,7 +39,11 @@ def company(folder: Path, dtype: str) -> DebateResources:
 def debated(who: DebateResources, claims: list[Claim], at_once: int, folder: Path) -> tuple[float, list[str | None]]:
     """Seconds of all debates, and their verdicts."""
     settings = DebateSettings(
-        advocates=advocates_from_names(BOOKS), split="rules", rounds=1, text_tokens=40, check_claims=False
+        advocates_from_names(BOOKS),
+        split="rules",
+        rounds=1,
+        profile=ProfileSettings(text_tokens=40),
+        check_claims=False,
     )
     with (
         Records(f"sqlite:///{folder / 'records.sqlite'}") as store,

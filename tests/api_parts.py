@@ -118,7 +118,7 @@ def finished_check(place, claim=SUN) -> str:
     settings = load_settings(place.settings.debates[0])
     check = checks.begin(make_claim(claim, source="A columnist"), settings, setup="two sides", by="annotator")
     with place.records.run("check", {"claim": claim}) as run:
-        checks.finish(check, checked(claim, ({"Physical": "incorrect"}, "incorrect"), share=0.8), run=run.id)
+        checks.finish(check, checked(claim, ({"Physical": "incorrect"}, "incorrect")), run=run.id)
     checks.set_visibility(check, "published")
     return check
 

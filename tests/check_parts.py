@@ -17,8 +17,8 @@ scale = "climate-feedback"
 split = "whole"
 check_claims = false
 [profile]
-name = "small"
-brief = false
+queries = 0
+grade_passages = false
 [[advocate]]
 name = "Physical"
 collections = ["physical"]
@@ -52,6 +52,13 @@ def _pamphlet(prompt):
     return View("correct", says="Practically all of the energy of the climate comes from the Sun [3].")
 
 
+def _mediator(prompt):
+    """Asks both as long as they differ."""
+    asks = ("Physical", "Pamphlet") if "so that the debate goes on" in prompt else ()
+    says = "The Sun has not become brighter since it is measured [1]. What has risen is carbon dioxide [2]."
+    return View(says=says, asks=asks)
+
+
 DISPUTE = {
     "Physical": [
         View(
@@ -60,9 +67,7 @@ DISPUTE = {
         )
     ],
     "Pamphlet": _pamphlet,
-    "mediator": [
-        View(says="The Sun has not become brighter since it is measured [1]. What has risen is carbon dioxide [2].")
-    ],
+    "mediator": _mediator,
 }
 """Two advocates that contrast, so that a second round is held."""
 
@@ -76,7 +81,7 @@ class Gate:
 
     def __call__(self, prompt):
         """Wait, if it is the speaker's turn."""
-        if f"You are the {self.speaker}" in prompt and "laim: N/A" not in prompt:
+        if f"You are the {self.speaker}" in prompt:
             self.reached.set()
             reached(self.open)
 
@@ -84,9 +89,9 @@ class Gate:
 def scripted(gate=None, plans=DISPUTE, **script):
     """A script; with a gate (whatever takes a prompt) it waits there."""
     made = Script(plans, **{"question": QUESTION, "reply": "It has hardly changed since it is measured [1].", **script})
-    choose = made.model.choose
+    write = made.model.write
     if gate is not None:
-        made.model.choose = lambda prompt, options: (gate(prompt), choose(prompt, options))[1]
+        made.model.write = lambda prompt, schema: (gate(prompt), write(prompt, schema))[1]
     return made
 
 

@@ -1,6 +1,7 @@
 """Whole debates for tests: participants who answer by a script, over small real collections of primer passages."""
 
 import functools
+import json
 import re
 import tempfile
 from collections import Counter
@@ -16,12 +17,10 @@ from climassay.factcheck import (
     AdvocateSettings,
     DebateResources,
     DebateSettings,
-    MediatorSettings,
     Transcript,
     make_claim,
 )
 from climassay.factcheck.checking import list_collections, list_models, set_up_debate
-from climassay.factcheck.debate.assessment import PLACEMENTS
 from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.context import load_templates
 from climassay.factcheck.debate.rounds import debate
@@ -50,18 +49,6 @@ BOOKS = {
     "pamphlet": ("contrarian_pamphlet", "Common Contrarian Claims"),
 }
 """The book of each collection, and its title."""
-_PLACEMENT_OPTIONS = dict(
-    zip(
-        PLACEMENTS,
-        (
-            " the consensus view",
-            " an outlier view",
-            " an exaggeration of something true",
-            " something true that is presented in a misleading way",
-        ),
-        strict=True,
-    )
-)
 
 
 @functools.cache
@@ -114,14 +101,14 @@ class View:
     confidence: str = "medium"
     placement: str = "consensus"
     informed: bool = True
-    goes_on: bool = True
-    """Of the mediator: whether it would rather ask than close."""
+    asks: tuple[str, ...] = ()
+    """Names of those to whom it puts the script's question, if it may ask."""
     says: str = ""
-    fails: str = ""
-    """The line at which the model fails, for example ``Verdict``."""
+    """The explanation; by default it cites the first passage, or whatever the advocates cite."""
+    fails: bool = False
+    """Whether the call fails."""
     likelihood: str = "not quantified"
-    chances: tuple[float, ...] = ()
-    """Log-probabilities of the labels, instead of a clear preference for the verdict."""
+    quotations: tuple[Mapping[str, Any], ...] = ()
 
 
 NEI = View(informed=False)
@@ -135,75 +122,75 @@ class Script:
     Args:
         plans: By name of the advocate, or ``mediator``: views in order of the rounds, the last of which stays (a text
             is a view with this verdict), or a function from the prompt to a view.
-        whole: From the prompt about a claim's statements to the verdict on the whole.
-        side: Which side every explanation takes.
-        question: What is written where a question is asked for.
+        question: What is written where a question is asked; a text or a function of the name of who is asked.
         reply: What is written where a reply is asked for; a text or a function of the prompt.
+        split: The answer of the model that reads the claim.
     """
 
     def __init__(
         self,
         plans: Plan,
         *,
-        whole: Callable[[str], str] = lambda _: "incorrect",
-        side: str = "wrong",
-        question: str = "How much has solar irradiance changed since 1750?",
+        question: "str | Callable[[str], str]" = "How much has solar irradiance changed since 1750?",
         reply: "str | Callable[[str], str]" = "Its change was close to zero [2].",
         split: str = "{}",
     ) -> None:
-        self.plans, self.whole, self.side, self.question, self.reply, self.split = (
-            plans, whole, side, question, reply, split,
-        )  # fmt: skip
-        self.model = ScriptedModel(self._choose, self._write)
+        self.plans, self.question, self.reply, self.split = plans, question, reply, split
+        self.model = ScriptedModel(write=self._write)
         self._rounds: Counter[tuple[str, str]] = Counter()
-
-    def _choose(self, prompt: str, options: Sequence[str]) -> Any:
-        if "Claim: N/A" in prompt or "claim: N/A" in prompt:
-            return [-1.0] * len(options)
-        if prompt.startswith("<system>You read an explanation"):
-            return f" {self.side}"
-        if prompt.startswith("<system>You bring the verdicts"):
-            return f" {self.whole(prompt)}"
-        speaker, line = speaker_of(prompt), _line(prompt)
-        key = (speaker, _statement(prompt))
-        if line == ("Evidence" if speaker == "mediator" else "Information"):
-            self._rounds[key] += 1
-        view = self._view(speaker, prompt, self._rounds[key])
-        if view.fails and view.fails == line:
-            return ModelError(f"{speaker} is not to be reached.")
-        if line == "Verdict" and view.chances:
-            return list(view.chances)
-        return _option(line, view)
+        """How many views each participant has given on each claim."""
 
     def _write(self, prompt: str, schema: Any) -> Any:
-        if prompt.startswith(("<system>You split", "<system>You prepare")):
+        if prompt.startswith("<system>You prepare"):
             return self.split
-        if re.match(r"<system>You are [^\n]*? in a debate about a claim\. Ask", prompt):
-            return self.question
-        if re.match(r"<system>You are [^\n]*?, a fact-checker, and answer", prompt):
-            return self.reply(prompt) if callable(self.reply) else self.reply
-        speaker, line = speaker_of(prompt), _line(prompt)
-        view = self._view(speaker, prompt, self._rounds[speaker, _statement(prompt)])
-        if view.fails and view.fails == line:
+        speaker = speaker_of(prompt)
+        key = speaker, re.findall(r"^Claim: (.*)$", prompt, re.MULTILINE)[-1]
+        self._rounds[key] += 1
+        view = self._view(speaker, prompt, self._rounds[key])
+        if view.fails:
             return ModelError(f"{speaker} is not to be reached.")
         # An advocate cites its first passage and the mediator whatever they cite: nothing else supports a verdict.
-        numbers = [number for number in re.findall(r"\[(\d)\]", prompt.partition("<user>")[2]) if speaker]
+        numbers = re.findall(r"\[(\d)\]", prompt.partition("<user>")[2])
         cited = dict.fromkeys(numbers if speaker == "mediator" else numbers[:1])
-        return view.says or f"{speaker} finds it {view.verdict}{''.join(f' [{number}]' for number in cited)}."
+        citations = "".join(f" [{number}]" for number in cited)
+        fields = {
+            "quotations": view.quotations,
+            "reasoning": f"{speaker} weighs it.",
+            "verdict": view.verdict if view.informed else schema["properties"]["verdict"]["enum"][-1],
+            "evidence": view.evidence,
+            "agreement": view.agreement,
+            "confidence": view.confidence,
+            "likelihood": view.likelihood,
+            "placement": view.placement,
+            "explanation": view.says or f"{speaker} finds it {view.verdict}{citations}.",
+            "questions": [{"to": name, "question": _text(self.question, name), "queries": []} for name in view.asks],
+        }
+        return json.dumps(self._filled(schema, fields, prompt))
+
+    def _filled(self, schema: Any, fields: Mapping[str, Any], prompt: str) -> dict[str, Any]:
+        """The fields that the schema has; each statement is judged like the whole."""
+        values: dict[str, Any] = {}
+        for name, part in schema["properties"].items():
+            if name == "replies":
+                values[name] = {number: _text(self.reply, prompt) for number in part["properties"]}
+            elif name == "statements":
+                values[name] = {number: self._filled(one, fields, prompt) for number, one in part["properties"].items()}
+            else:
+                values[name] = fields[name]
+        return values
 
     def _view(self, speaker: str, prompt: str, number: int) -> View:
         plan = self.plans.get(speaker, [View()])
-        found = plan(prompt) if callable(plan) else plan[min(max(number, 1), len(plan)) - 1]
+        found = plan(prompt) if callable(plan) else plan[min(number, len(plan)) - 1]
         return View(found) if isinstance(found, str) else found
 
-    def prompts_of(self, speaker: str, line: str) -> list[str]:
-        """Prompts, content-free ones left out, at which somebody was asked for a line, in order."""
-        every = [prompt for prompt, _ in self.model.options] + self.model.texts
-        return [
-            prompt
-            for prompt in every
-            if "Claim: N/A" not in prompt and _line(prompt) == line and speaker_of(prompt) == speaker
-        ]
+    def prompts_of(self, speaker: str) -> list[str]:
+        """Prompts at which somebody was asked for an assessment, in order."""
+        return [prompt for prompt in self.model.texts if speaker_of(prompt) == speaker]
+
+
+def _text(given: "str | Callable[[str], str]", about: str) -> str:
+    return given(about) if callable(given) else given
 
 
 def speaker_of(prompt: str) -> str:
@@ -212,25 +199,6 @@ def speaker_of(prompt: str) -> str:
         return "mediator"
     match = re.match(r"<system>You are ([^\n]*?), a fact-checker with", prompt)
     return match[1] if match else ""
-
-
-def _line(prompt: str) -> str:
-    return prompt.rpartition("<answer>")[2].rpartition("\n")[2].partition(":")[0]
-
-
-def _statement(prompt: str) -> str:
-    return re.findall(r"^Claim: (.*)$", prompt, re.MULTILINE)[-1]
-
-
-def _option(line: str, view: View) -> str:
-    return {
-        "Information": " enough" if view.informed else " not enough",
-        "The claim is": _PLACEMENT_OPTIONS[view.placement],
-        "Evidence": f" {view.evidence}; agreement: {view.agreement}; confidence: {view.confidence}",
-        "Likelihood": f" {view.likelihood}",
-        "Verdict": f" {view.verdict}",
-        "Next": " ask follow-up questions" if view.goes_on else " close the debate",
-    }[line]
 
 
 @dataclass(frozen=True)
@@ -253,18 +221,16 @@ PAMPHLET = AdvocateSettings(
 )
 
 
-def hold(
-    script: Script, *advocates: AdvocateSettings, claim: str = SUN, decide: Any = "mediator", **settings: Any
-) -> Held:
+def hold(script: Script, *advocates: AdvocateSettings, claim: str = SUN, **settings: Any) -> Held:
     """Hold a debate; the mediator's own model is the script, too."""
     known: dict[str, Any] = {
         "model": "local:scripted",
         "scale": "climate-feedback",
         "split": "whole",
         "check_claims": False,
-        "profile": SCORED,
+        "profile": UNGRADED,
     }
-    chosen = DebateSettings(advocates, MediatorSettings(decide=decide), **{**known, **settings})
+    chosen = DebateSettings(advocates, **{**known, **settings})
     company = DebateResources(
         dict.fromkeys(list_models(chosen), script.model),
         {name: collection(name) for name in list_collections(chosen)},
@@ -294,8 +260,8 @@ def held(script: Script, settings: DebateSettings, company: DebateResources, cla
         return Held(end.value, script, events)
 
 
-SCORED = ProfileSettings("small", brief=False)
-"""A small model that is asked by scores, with prompts that state every rule and say who is asked."""
+UNGRADED = ProfileSettings(queries=0, grade_passages=False)
+"""Prompts without search queries and without grades, so that a model is asked for nothing but assessments."""
 
 
 def among(settings: AdvocateSettings, **changes: Any) -> AdvocateSettings:

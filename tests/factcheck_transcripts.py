@@ -48,19 +48,12 @@ def sentence(text, *citations, in_house=False, foreign=()):
     return AnswerSentence(text, citations, origin, in_house, 0.7, foreign)
 
 
-def probabilities(label, share, scale=CLIMATE_FEEDBACK):
-    """Of the scale's labels: one has the share, the others what is left in equal parts."""
-    rest = (1 - share) / (len(scale.labels) - 1)
-    return tuple(share if other == label else rest for other in scale.labels)
-
-
 def opinion(advocate, verdict, round_number=1, *, scale=CLIMATE_FEEDBACK, **changes):
     informed = verdict is not None and verdict != scale.nei
     known = {
         "levels": SURE if informed else None,
         "explanation": (sentence(f"{advocate} finds it {verdict}.", 1),) if informed else (),
         "retrieved": (1,),
-        "contradicts": False if informed else None,
     }
     return AdvocateOpinion(advocate, round_number, None, verdict, informed, **{**known, **changes})
 
@@ -83,7 +76,7 @@ def debate(*rounds, scale=CLIMATE_FEEDBACK, reason="close verdicts"):
     return tuple(held)
 
 
-def checked(text, *rounds, scale=CLIMATE_FEEDBACK, share=None, reason="close verdicts", **changes):
+def checked(text, *rounds, scale=CLIMATE_FEEDBACK, reason="close verdicts", **changes):
     """A finished fact-check of a claim."""
     label = rounds[-1][1]
     nei = label == scale.nei
@@ -92,9 +85,7 @@ def checked(text, *rounds, scale=CLIMATE_FEEDBACK, share=None, reason="close ver
         label,
         text,
         None if nei or label is None else changes.pop("levels", SURE),
-        () if share is None else probabilities(label, share, scale),
         changes.pop("explanation", () if nei else (sentence(f"It is {label}.", 1),)),
-        contradicts=changes.pop("contradicts", None if nei else False),
     )
     known = {
         "advocates": tuple(
@@ -170,7 +161,6 @@ def full_transcript():
         2,
         explanation=(sentence("It fell by 42 percent.", 3, foreign=("42",)), sentence("I know it.", in_house=True)),
         removed_citations=2,
-        contradicts=True,
         placement="outlier",
         draft="The pamphlet says so.",
         retrieved=(3, 4),
@@ -187,7 +177,6 @@ def full_transcript():
         "incorrect",
         "The Sun alone warms the Earth, and carbon dioxide has had no effect since 1950.",
         replace(SURE, likelihood="very unlikely"),
-        probabilities("incorrect", 0.62),
         (
             sentence("The Sun has not become brighter since 1950.", 1),
             replace(sentence("Carbon dioxide has.", 1, 2), origin="attributed"),
@@ -195,7 +184,6 @@ def full_transcript():
         ),
         ("The advocates still differ: Pamphlet holds the claim for correct.",),
         removed_citations=1,
-        contradicts=False,
         quotations=(
             Quotation(1, "Solar irradiance has changed little.", "against"),
             Quotation(3, "The Sun drives the weather.", "for"),
@@ -263,17 +251,17 @@ def _parts(count):
     quoted = _some(_drawn(Quotation, passage=st.integers(1, count), text=TEXTS), 2) if count else st.just(())
     asked = _some(_drawn(FollowUp, reply=sentences, retrieved=numbers), 1)
     opinions = _some(
-        _drawn(AdvocateOpinion, verdict=LABELS, levels=st.none() | _drawn(Levels), probabilities=_some(shares),
+        _drawn(AdvocateOpinion, verdict=LABELS, levels=st.none() | _drawn(Levels),
                explanation=sentences, retrieved=numbers, asks=asked, quotations=quoted),
         2,
     )  # fmt: skip
-    decision = _drawn(MediatorDecision, verdict=LABELS, probabilities=_some(shares), informed=_some(TEXTS))
+    decision = _drawn(MediatorDecision, verdict=LABELS, informed=_some(TEXTS))
     return SimpleNamespace(
         sources=st.tuples(*sources),
         claim=_drawn(Claim, text=TEXTS),
         profiles=_some(_drawn(AdvocateProfile, collections=_some(TEXTS), weight=shares), 2),
         rounds=_some(_drawn(Round, follow_ups=asked, opinions=opinions, parts=opinions, decision=decision), 2),
-        verdict=_drawn(Verdict, label=LABELS, probabilities=_some(shares), explanation=sentences, caveats=_some(TEXTS),
+        verdict=_drawn(Verdict, label=LABELS, explanation=sentences, caveats=_some(TEXTS),
                        quotations=quoted),
         usage=_drawn(Usage, cost=st.none() | st.floats(0, 1e6)),
         stability=st.none() | _drawn(Stability, labels=_some(LABELS), share=shares),

@@ -87,8 +87,8 @@ def store_factchecks(records, *, published=True):
     """A run of ``climassay factcheck run``: five claims, the first two with a verdict other than the published one."""
     done = [
         full_transcript(),
-        checked("It cools.", ({"IPCC": "correct"}, "correct"), share=0.6),
-        checked("It warms.", ({"IPCC": "correct"}, "correct"), share=0.8),
+        checked("It cools.", ({"IPCC": "correct"}, "correct")),
+        checked("It warms.", ({"IPCC": "correct"}, "correct")),
         checked("Ice melts.", ({"IPCC": "correct"}, "correct")),
         checked("Unknown <script>alert(1)</script> thing.", ({"IPCC": "not enough information"},
                 "not enough information")),

@@ -27,6 +27,7 @@ def test_spellings_of_one_claim(text):
         ('"It rose by 5"', "It rose by 5"),
         ("It said “rose by 5” twice.", "It said rose by 5 twice."),
         ("The scientists' view", "The scientists view"),
+        ("It rose by 5% and 1.5°C.", "It rose by 5 % and 1.5 \N{MASCULINE ORDINAL INDICATOR}C."),
         ("Cafe\N{COMBINING ACUTE ACCENT}s warm.", "CAFÉS WARM."),
     ],
 )

@@ -26,6 +26,7 @@ from climassay.records.queries import list_runs
 from climassay.session import Session
 from climassay.workspace import Workspace
 from counting_model import CountingModel
+from debate_tables import Script
 from faults.commands import walk
 from scripted_model import ScriptedModel
 from tiny_models import smollm2
@@ -172,7 +173,8 @@ def test_a_loaded_model_stays_open_and_its_answers_are_kept(books):
 
 
 def test_a_claim_is_debated_by_the_collections_that_are_named(books):
-    model = ScriptedModel(parameters=135_000_000)
+    model = Script(dict.fromkeys(("heat", "model", "mediator"), ("true",))).model
+    model.parameters = 135_000_000
     transcript = climassay.check_claim("The ocean warms.", "heat", plain=True, model=model, workspace=books, force=True)
     assert [profile.name for profile in transcript.advocates] == ["heat", "model"]
     assert transcript.verdict.label

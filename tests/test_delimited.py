@@ -36,6 +36,8 @@ SEMICOLONS = f"text;page\n{SEA};5\nIce, snow and permafrost melt.;6\n"
         "UTF-8\n" + PLAIN,
         " text , page \n" + PLAIN.partition("\n")[2],
         PLAIN + "\n\n",
+        PLAIN.replace(",page", ", page").replace('",', '", ').replace('\n"', '\n "'),
+        "# World Bank, 2024-01-01, all regions\n" + PLAIN,
     ],
 )
 def test_every_way_to_write_a_table_gives_the_same_cells(text: str) -> None:
@@ -65,6 +67,9 @@ def test_a_statistical_table_with_notes_above_a_wide_header() -> None:
         ("text,page\nIce melts.\n", ["text", "page"], {"text": "Ice melts.", "page": None}),
         ("date;T;P\n04.05;9.8;759;\n05.05;9.9;760;\n", ["date", "T", "P"], {"date": "04.05", "T": "9.8", "P": "759"}),
         ('text,page\n"Two\nlines, one cell.",5\n', ["text", "page"], {"text": "Two\nlines, one cell.", "page": "5"}),
+        ('text,page\n"Said \\"1.5 °C\\".",5\n', ["text", "page"], {"text": 'Said "1.5 °C".', "page": "5"}),
+        ("#,text\n1,Ice melts.\n", ["#", "text"], {"#": "1", "text": "Ice melts."}),
+        ("value,unit,value\n1,K,2\n", ["value", "unit", "value (2)"], {"value": "1", "unit": "K", "value (2)": "2"}),
         ('text,page\n"Said ""1.5 °C"", not 2.",5\n', ["text", "page"], {"text": 'Said "1.5 °C", not 2.', "page": "5"}),
     ],
 )  # fmt: skip

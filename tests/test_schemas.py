@@ -12,7 +12,7 @@ from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.generation import writing as schemas
 from climassay.models.json_answers import satisfying_json
 from climassay.models.openai.schema import response_format
-from climassay.prompts import SMALL, STRONG
+from climassay.prompts import STRONG
 from climassay.questions import KINDS
 
 BEYOND_STRICT = {
@@ -21,20 +21,19 @@ BEYOND_STRICT = {
 
 
 def assessment_prompts():
+    yield assessment.AssessmentPrompt((), (1, 2), (1, 2), (), is_advocate=False)
     for recipients in ((), ("ipcc", "pamphlet")):
-        yield assessment.AssessmentPrompt(
-            "m", (), (), CLIMATE_FEVER, asks_placement=not recipients, recipients=recipients
-        )
+        yield assessment.AssessmentPrompt((), (1, 2), (1, 2), recipients, is_advocate=True, n_replies=len(recipients))
 
 
 SCHEMAS = {
     **{f"question {kind}": schemas.answer_schema(kind) for kind in KINDS},
     **{
-        f"assessment {number}": assessment.answer_schema(prompt, assessment.ElicitationConfig())
+        f"assessment {number}": assessment.answer_schema(prompt, CLIMATE_FEVER, STRONG)
         for number, prompt in enumerate(assessment_prompts())
     },
-    "claim read": reading.answer_schema(200, STRONG),
-    "subclaims": reading.answer_schema(200, SMALL),
+    "claim read": reading.answer_schema(200, STRONG.queries),
+    "subclaims": reading.answer_schema(200, 0),
     "topic": naming._SCHEMA,
     "divided sentence": dividing._SCHEMA,
     "problems of a draft": model_rule._SCHEMA,

@@ -24,7 +24,7 @@ from climassay.corpus import open_or_create, read
 from climassay.factcheck import DebateResources, DebateSettings, Transcript, factcheck_page, make_claim
 from climassay.factcheck.checking import Checker, open_checker
 from climassay.factcheck.configuration import AdvocateSettings
-from climassay.factcheck.debate.steps import Request, ScoringRequest, TextRequest
+from climassay.factcheck.debate.steps import Request, TextRequest
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, load_scale
 from climassay.grounding import answer_question, open_collections
 from climassay.io import write_file
@@ -125,7 +125,7 @@ def in_sequence(checker: Checker, text: str) -> int:
 
     def on_requests(asks: Sequence[Request]) -> None:
         nonlocal waves
-        waves += any(isinstance(ask, TextRequest | ScoringRequest) for ask in asks)
+        waves += any(isinstance(ask, TextRequest) for ask in asks)
 
     checker.check([make_claim(text)], on_requests=on_requests)
     return waves

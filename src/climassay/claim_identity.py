@@ -16,7 +16,9 @@ _LOOKALIKES = str.maketrans(
     | dict.fromkeys("“”„‟«»", '"')
     | dict.fromkeys("‘’‚‛`´ʼ‹›", "'")
     | dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
+    | dict.fromkeys("º˚", "°")
 )
+_SPACE_BEFORE_SIGN = re.compile(r"(?<=\d) (?=[%‰°])")
 _DOUBLE_QUOTE = re.compile(r'(?<!\d)"|"(?=\w)')
 _SINGLE_QUOTE = re.compile(r"(?<!\w)'+|(?<!\d)'+(?!\w)")
 _QUOTED_NUMBER = re.compile(r"""(?<!\w)(["'])((?:(?!\1).)*\d)\1(?!\w)""")
@@ -39,7 +41,7 @@ def claim_key(text: str) -> str:
     normalised_text = " ".join("".join(char for char in normalised_text if unicodedata.category(char) != "Cf").split())
     for quotes, replacement in ((_QUOTED_NUMBER, r" \2 "), (_DOUBLE_QUOTE, " "), (_SINGLE_QUOTE, " ")):
         normalised_text = quotes.sub(replacement, normalised_text)
-    normalised_text = " ".join(normalised_text.split())
+    normalised_text = _SPACE_BEFORE_SIGN.sub("", " ".join(normalised_text.split()))
     return folded_case(normalised_text)
 
 

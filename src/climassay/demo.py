@@ -30,6 +30,7 @@ from climassay.session import Session
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
+    from climassay.factcheck import AdvocateOpinion
     from climassay.models import Generator
 
 QUESTION = "What is radiative forcing?"
@@ -41,8 +42,9 @@ PASSAGE_SIZE = 1000
 PASSAGE_OVERLAP = 100
 PASSAGES = 2
 """Number of passages per prompt; they are fewer and smaller than by default, so that prompts are short."""
-SHORT_DEBATE = ProfileSettings(passages=PASSAGES, excerpt_words=60, text_tokens=30)
-"""Prompt settings for a short debate: a round takes less than half a minute on a laptop."""
+EXCERPT_WORDS = 60
+TEXT_TOKENS = 60
+"""Number of tokens of each text in a debate; a round takes about half a minute on a laptop."""
 LABELS = 26
 """Number of labelled statements on which the judge is trained."""
 QUALITY = "states something about the climate that evidence could confirm or refute"
@@ -358,44 +360,69 @@ def _format_percent(share: float | None) -> str:
 
 def _check_claim(demo: _Demo, title: str) -> DemoStep:
     """Check a claim in one round of debate between the books and a contrarian pamphlet, with a neutral mediator."""
-    from climassay.factcheck import DebateSettings
-    from climassay.factcheck.results.page import ENDING
+    from climassay.factcheck import DebateSettings, advocates_from_names
+    from climassay.factcheck.results.page import OUTCOME
     from climassay.prompts import DEMONSTRATION
 
+    advocates = advocates_from_names([COLLECTION], adversaries=[CONTRARIAN])
+    settings = DebateSettings(
+        tuple(replace(advocate, passages=PASSAGES, excerpt_words=EXCERPT_WORDS) for advocate in advocates),
+        split="whole",
+        rounds=1,
+        profile=ProfileSettings(text_tokens=TEXT_TOKENS),
+    )
     transcript = check_claim(
         CLAIM,
-        COLLECTION,
-        adversaries=(CONTRARIAN,),
-        settings=DebateSettings(split="whole", rounds=1, profile=SHORT_DEBATE),
+        settings=settings,
         model=demo.model,
         workspace=demo.session,
         force=True,
     )
     page = transcript.save(demo.output.with_name("factcheck.html"))
     verdict = transcript.verdict
-    label = verdict.label or ENDING.get(verdict.outcome, verdict.outcome)
-    opinions = [
-        (opinion.advocate, opinion.verdict or "no opinion")
-        for debate_round in transcript.rounds
-        for opinion in debate_round.opinions
-    ]
-    reason = " ".join(format_sentence(sentence) for sentence in verdict.explanation)
+    has_verdict = verdict.outcome == "verdict"
+    heading, result = ("Verdict", verdict.label or "") if has_verdict else ("Result", OUTCOME[verdict.outcome].lower())
+    opinions = transcript.rounds[-1].opinions
+    views = tuple((opinion.advocate, _describe_opinion(opinion)) for opinion in opinions)
+    # The explanation of a verdict that is withheld rests on no passage and is no reason.
+    reason = " ".join(format_sentence(sentence) for sentence in verdict.explanation) if has_verdict else ""
+    sentences = (
+        "A verdict needs a quotation that is in its passage, or a citation by the model; quotations that are in no "
+        "passage are removed. A larger model, for example one behind a server, quotes its passages and gives verdicts."
+    )
     return DemoStep(
         title,
         (
             f"Claim: {CLAIM}",
-            *(f"{name}: {opinion}" for name, opinion in opinions),
-            f"Verdict: {label}",
+            *(f"{name}: {view}" for name, view in views),
+            f"{heading}: {result}",
+            sentences,
             DEMONSTRATION,
             f"The page: {page}",
         ),
         (
-            Prose(f"One advocate with the books, one with a pamphlet of contrarian arguments. {DEMONSTRATION}"),
-            Cases("Claims", (Case(CLAIM, (*opinions, ("Verdict", label)), reason, page.name),)),
+            Prose(f"One advocate with the books, one with a pamphlet of contrarian arguments. {sentences}"),
+            Prose(DEMONSTRATION),
+            Cases("Claims", (Case(CLAIM, (*views, (heading, result)), reason, page.name),)),
         ),
-        {"claim": CLAIM, "verdict": verdict.label},
+        {
+            "claim": CLAIM,
+            "verdict": verdict.label,
+            "removed_quotations": sum(opinion.removed_quotations for opinion in opinions),
+        },
         f'climassay check "{CLAIM}" -c {COLLECTION} --adversary {CONTRARIAN} -w {demo.quoted_path()} {SERVED}',
     )
+
+
+def _describe_opinion(opinion: "AdvocateOpinion") -> str:
+    """Return an advocate's verdict, the number of its quotations that were removed, and the verdict withheld."""
+    n_quotations = len(opinion.quotations) + opinion.removed_quotations
+    description = opinion.verdict or f"no opinion ({opinion.error})"
+    if opinion.withheld:
+        description += f", although it would say \u201c{opinion.withheld}\u201d"
+    if n_quotations:
+        description += f"; quotations in no passage: {opinion.removed_quotations} of {n_quotations}"
+    return description
 
 
 _STEPS: tuple[tuple[str, Callable[[_Demo, str], DemoStep]], ...] = (

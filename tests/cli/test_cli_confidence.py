@@ -435,7 +435,7 @@ def test_inserted_statements_keep_their_columns_and_are_scored_by_cycle(monkeypa
         (["--by", "cycle"], "name the column of the authors' levels"),
         (["--truth", "verdict"], "no column 'verdict'"),
         (["--truth", "page"], "holds no level"),
-        (["--truth", "tag", "--train-by", "cycle", "--anchors", file], "is not a statement"),
+        (["--truth", "tag", "--train-by", "cycle", "--anchors", file], "has no column report"),
     ):
         assert reason in refused(climassay(*arguments, *options))
 

@@ -29,11 +29,11 @@ def climassay(workspace, monkeypatch, climassay):
 
 
 def test_from_a_claim_to_a_verdict_a_page_and_a_review_and_from_the_records_the_second_time(
-    climassay, workspace, tmp_path
+    climassay, workspace, model, tmp_path
 ):
     page, review = tmp_path / "new" / "page.html", tmp_path / "review.json"
     command = [
-        "check", CLAIM, "-c", "book", *QUICK, "--no-calibrate", "--source", "A columnist", "--date", "15 May 2023",
+        "check", CLAIM, "-c", "book", *QUICK, "--model", model, "--source", "A columnist", "--date", "15 May 2023",
     ]  # fmt: skip
     told = json_of(climassay(*command, "--json", "-o", page))
     assert set(told) == {*Transcript.__dataclass_fields__, "past"}

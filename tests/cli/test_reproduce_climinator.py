@@ -10,14 +10,14 @@ from climassay.factcheck import DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP
 from climassay.workspace import Workspace
 from command_line import done, refused
-from debate_tables import BOOKS, NEI, PASSAGES, SCORED, SUN, Script, make_collection, paragraph
+from debate_tables import BOOKS, NEI, PASSAGES, SUN, UNGRADED, Script, make_collection, paragraph
 
 CLAIMS = {
     SUN: "inaccurate",
     "The sun delivers practically all the energy that the Earth receives, so it causes the warming.": "misleading",
     "The effective forcing by CO2 from 1750 to 2019 was larger than that of the Sun.": "mostly accurate",
 }
-RULES = DebateSettings(rounds=2, split="whole", check_claims=False, profile=SCORED)
+RULES = DebateSettings(rounds=2, split="whole", check_claims=False, profile=UNGRADED)
 COLLECTIONS = {"ipcc": "physical", "wmo": "ice", "contrarian": "pamphlet"}
 
 
@@ -86,9 +86,9 @@ def test_table_1_is_finished_and_a_second_run_asks_nothing(workspace, claims, sc
     assert binary["Climinator (scripted)"].scores["Acc."].n == 3, "a repeated claim is resampled as one"
     assert binary["Climinator (scripted)"].n == 4
     assert dict(result.facts)["Model local:scripted"].startswith(script.model.fingerprint)
-    n_asked = len(script.model.options) + len(script.model.texts)
+    n_asked = len(script.model.texts)
     again = reproduced(workspace, script, tables=["1"], claims=claims)
-    assert len(script.model.options) + len(script.model.texts) == n_asked
+    assert len(script.model.texts) == n_asked
     assert again.paper_tables[0].ours == first.ours
 
 

@@ -32,6 +32,10 @@ ONE_MARK = [
     ("Seas rise (as in A (high confidence)).", "high confidence", ("high",)),
     ("There is medium confidence that seas rise.", "medium confidence", ("medium",)),
     ("High confidence: seas rise.", "High confidence", ("high",)),
+    ("Seas rise (high confidence⁵).", "high confidence⁵", ("high",)),
+    ("Seas rise (confidence: high).", "confidence: high", ("high",)),
+    ("Region: NES; Confidence level: very low; Trend: up", "Confidence level: very low", ("very low",)),
+    ("Seas rise [level of confidence = Medium–High].", "level of confidence = Medium–High", ("medium", "high")),
     ("Judged by high or very high confidence.", "high or very high confidence", ("high", "very high")),
 ]
 
@@ -49,7 +53,9 @@ def test_a_mark_is_found_where_it_stands(text, words, levels):
     [
         "the 95% confidence interval", "a high confidence interval", "confidence has grown, and trust is higher",
         "below confidence, at high latitudes confidence grows", "there is limited evidence that it works",
-        "more likely in winter (likely range 0.1 to 0.3)", "",
+        "more likely in winter (likely range 0.1 to 0.3)", "confidence: low, medium or high", "confidence: low/medium",
+        "consumer confidence: low", "confidence: high tides rise",
+        "the words “high confidence” are set in italics", "this is not assessed with high confidence", "",
     ],
 )  # fmt: skip
 def test_ordinary_words_are_no_marks(text):
@@ -96,6 +102,7 @@ def test_every_term_of_likelihood_is_found(term):
 
 def test_comparisons_are_no_terms_of_likelihood():
     assert find_likelihoods("Floods are more likely in winter, least likely in May; the likelihood grows.") == []
+    assert [found.term for found in find_likelihoods("It is at least likely that seas rise.")] == ["likely"]
 
 
 pieces = st.sampled_from(

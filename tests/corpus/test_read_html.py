@@ -360,6 +360,13 @@ class TestFurniture:
             "navigation blocks": 3, "code blocks": 1, "hidden parts": 2, "figures": 1, "blocks outside the article": 1,
         }  # fmt: skip
 
+    @pytest.mark.parametrize("mark", ['epub:type="pagebreak"', 'role="doc-pagebreak"'])
+    def test_page_numbers_of_the_printed_book_do_not_join_figures(self, mark: str) -> None:
+        page = f"<p>It rose at 1<span {mark}>12</span>50 sites.</p>"
+        assert texts(page) == ["It rose at 150 sites."]
+        assert counts(page) == {"page numbers": 1}
+        assert texts(f"<div {mark}><p>It rose at 150 sites.</p></div>") == ["It rose at 150 sites."]
+
     def test_struck_out_figures_do_not_join_others(self) -> None:
         assert texts("<p>It rose by <del>2</del><ins>3</ins> mm.</p>") == ["It rose by 3 mm."]
         assert counts("<p>It rose by <del>2</del><ins>3</ins> mm.</p>") == {"struck-out parts": 1}

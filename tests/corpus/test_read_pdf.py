@@ -55,6 +55,18 @@ def running(number: int) -> list[Text]:
     return [Text(60, 760, head, 8), Text(300, 30, str(number), 8)]
 
 
+@pytest.mark.parametrize("shift", [0, 0.3, 0.8])
+def test_text_printed_over_itself_to_look_bold_is_read_once(tmp_path: Path, shift: float) -> None:
+    page = [Text(60, 730, "Glaciers", 14, "F2"), *column(OTHER, 60, 700, 480)]
+    shadow = [text._replace(x=text.x + shift, y=text.y - shift) for text in page]
+    once, twice = (
+        only_document(read_bytes(tmp_path, build_pdf([content, column(LATER, 60, 700, 480)])))
+        for content in (page, page + shadow)
+    )
+    assert texts(twice) == texts(once)
+    assert [block.headings for block in twice.blocks] == [block.headings for block in once.blocks]
+
+
 def test_italic_letters_of_formulas_are_kept(tmp_path: Path) -> None:
     formula = [Text(60, 640, "T", font="F5"), Text(68, 640, "is the temperature of the air near the ground, and")]
     page = [*column(OTHER, 60, 700, 480), *formula, Text(60, 628, "S", font="F5"), Text(68, 628, "is its salinity.")]

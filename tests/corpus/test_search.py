@@ -10,6 +10,7 @@ from climassay.corpus.search import CANDIDATES, SEARCH_MODES, Searcher, add_weig
 from climassay.errors import InputError
 from climassay.primer import book_path
 from topic_encoder import book_group
+from word_encoder import WordEncoder
 
 QUERY = "Why does the stratosphere cool when carbon dioxide rises?"
 QUERIES = (
@@ -74,6 +75,33 @@ def test_bm25_finds_stems_not_only_words(tmp_path, encoder):
     assert ids(made.search("CAFE", mode="bm25")) == ["d-1"]
     assert made.search("the of and", mode="bm25") == []
     assert made.search("?!", mode="bm25") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("NDC", "NDCs of all countries."),
+        ("crises", "A crisis of water."),
+        ("phenomenon", "Rare phenomena."),
+        ("bio-energy", "Bioenergy needs land."),
+        ("PM 2.5", "Fine PM₂.₅ particles."),
+        ("CFC11 in the air", "Emissions of CFC-11 fell."),
+        ("Erwaermung", "Die Erwärmung der Meere."),
+        ("strasse", "Eine Straße."),
+        ("rechauffement", "Le réchauffement."),
+    ],
+)
+def test_words_that_no_passage_has_are_found_in_another_spelling(tmp_path, query, text):
+    made = Collection.create(tmp_path, "c", WordEncoder())
+    made.add([lines("Ice melts at 2.5 degrees.", text)])
+    assert ids(made.search(query, mode="bm25", k=1)) == ["d-1"]
+
+
+def test_words_that_some_passage_has_keep_their_spelling(tmp_path):
+    made = Collection.create(tmp_path, "c", WordEncoder())
+    made.add([lines("The NDC of Chad.", "NDCs of all countries.", "Breads of the region.")])
+    assert ids(made.search("NDC", mode="bm25")) == ["d-0"]
+    assert made.search("butter", mode="bm25") == []
 
 
 def test_bm25_needs_no_encoder(tmp_path, encoder):

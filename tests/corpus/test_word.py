@@ -147,6 +147,14 @@ def test_what_readers_do_not_see_is_left_out_and_counted() -> None:
         p("Contents 8", properties='<w:pStyle w:val="T"/>'),
         p('<w:r><w:commentReference w:id="1"/></w:r>', "<w:r><w:drawing><c:chart/></w:drawing></w:r>"),
     )
+    field_text = f"<w:sdt><w:sdtPr><w:showingPlcHdr/></w:sdtPr><w:sdtContent>{r('Enter 10.')}</w:sdtContent></w:sdt>"
+    assert texts(p("Seen 9.", field_text)) == ["Seen 9."]
+    assert omitted_parts(p(field_text)) == {"empty form fields": 1}
+    struck = p(
+        "Kept.", r("Struck 11.", "<w:strike/>"), r(" Not 12.", '<w:strike w:val="0"/>'), r("13.", "<w:dstrike/>")
+    )
+    assert texts(struck) == ["Kept. Not 12."]
+    assert omitted_parts(struck) == {"struck-out parts": 2}
     parts = {"styles": hidden + style("T", "toc 1"), "header1": p("Draft 9"), "comments": p("Comment 10")}
     assert texts(*body, **parts) == ["Seen 3.", "Seen 5.", "Seen 7."]
     assert omitted_parts(*body, **parts) == {

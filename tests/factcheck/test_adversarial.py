@@ -40,9 +40,9 @@ def book(prompt: str) -> View:
 
 
 def pamphlet(prompt: str) -> View:
-    """Argues its source, until somebody shows it a measurement that the source leaves out."""
+    """Argues its source, until it is asked for a measurement, which the source leaves out."""
     number = number_of(prompt, SUNSPOTS)
-    if SHOWN in prompt.partition("Question of")[2]:
+    if f"mediator asks: {QUESTIONS['Pamphlet']}" in prompt:
         says = f"My source names active solar cycles but no measurement since 1950 [{number}]."
         return View("inaccurate", "limited", "medium", "medium", placement="outlier", says=says)
     says = f"The twentieth century had some of the most active solar cycles on record [{number}]."
@@ -55,7 +55,7 @@ def mediator(prompt: str) -> View:
     assert book_number is not None
     if re.search(r"^Pamphlet \(authority low; [^\n]*\): correct;", prompt, re.MULTILINE):
         says = f"One side has a measurement [{book_number[1]}], the other a coincidence."
-        return View("misleading", "medium", "low", "low", says=says)
+        return View("misleading", "medium", "low", "low", says=says, asks=("Book", "Pamphlet"))
     says = f"Sunlight has hardly changed, while CO2 traps more heat [{book_number[1]}]."
     return View("incorrect", "robust", "high", "high", says=says)
 
@@ -70,20 +70,14 @@ def reply(prompt: str) -> str:
 
 @functools.cache
 def debated():
-    script = Script({"Book": book, "Pamphlet": pamphlet, "mediator": mediator}, reply=reply)
-    put = script.model.write
-
-    def write(prompt, schema):
-        asked = re.search(r"^Put your question to (\w+)\.", prompt, re.MULTILINE)
-        return QUESTIONS[asked[1]] if asked else put(prompt, schema)
-
-    script.model.write = write
+    plans = {"Book": book, "Pamphlet": pamphlet, "mediator": mediator}
+    script = Script(plans, question=QUESTIONS.__getitem__, reply=reply)
     return hold(script, BOOK, ADVERSARY, rounds=4)
 
 
-def test_had_the_reply_shown_nothing_nobody_would_have_changed():
-    script = Script({"Book": book, "Pamphlet": pamphlet, "mediator": mediator}, reply="I cannot answer that.")
-    held = hold(script, BOOK, ADVERSARY, rounds=4)
+def test_had_nobody_asked_for_a_measurement_nobody_would_have_changed():
+    plans = {"Book": book, "Pamphlet": pamphlet, "mediator": mediator}
+    held = hold(Script(plans, question="Why do you say so?", reply=reply), BOOK, ADVERSARY, rounds=4)
     assert held.reasons == ["contrast", "no change"]
     assert held.transcript.verdict.caveats == (
         "The advocates still differ: Book says incorrect, Pamphlet says correct.",

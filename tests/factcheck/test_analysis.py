@@ -6,6 +6,7 @@ import pytest
 from climassay.claim_identity import claim_id
 from climassay.errors import InputError
 from climassay.factcheck import analyse
+from climassay.factcheck.certainty import Levels
 from climassay.factcheck.results.analysis import analysis_data
 from climassay.factcheck.results.analysis_tables import (
     citation_table,
@@ -24,17 +25,21 @@ def both(ipcc, wmo, mediator, text, **changes):
     return checked(text, ({"IPCC": ipcc, "WMO": wmo}, mediator), **changes)
 
 
+def sure(confidence):
+    return Levels("medium", "medium", confidence)
+
+
 def run():
     """Six claims: three right of five debated, one of them after a second round, and one not checkable."""
     return [
-        both("incorrect", "incorrect", "incorrect", "a", share=0.9),
-        both("incorrect", NEI, "incorrect", "b", share=0.8, reason="one informed advocate"),
-        both("correct", "mostly correct", "correct", "c", share=0.7),
+        both("incorrect", "incorrect", "incorrect", "a"),
+        both("incorrect", NEI, "incorrect", "b", levels=sure("high"), reason="one informed advocate"),
+        both("correct", "mostly correct", "correct", "c", levels=sure("medium")),
         checked(
             "d",
             ({"IPCC": "incorrect", "WMO": "correct"}, "correct"),
             ({"IPCC": "incorrect", "WMO": "inaccurate"}, "incorrect"),
-            share=0.6,
+            levels=sure("low"),
             without=(("IPCC", "inaccurate"), ("WMO", "correct")),
         ),
         both(NEI, NEI, NEI, "e", reason="not enough information"),
@@ -141,19 +146,6 @@ def test_agreement_is_that_of_informed_advocates_before_and_after():
     assert analysed([checked("a", ({"IPCC": "correct"}, "correct"))]).agreement == ()
 
 
-def test_contradictions_are_counted_where_they_were_determined():
-    checks = [
-        both("correct", "correct", "correct", "a", contradicts=True),
-        both("correct", "correct", "correct", "b"),
-        both("correct", "correct", "correct", "c", contradicts=None),
-    ]
-    found = by_party(analysed(checks).contradictions)
-    assert (found["mediator"].share.value, found["mediator"].share.n, found["mediator"].unknown) == (0.5, 2, 1)
-    assert (found["IPCC"].share.value, found["IPCC"].share.n) == (0.0, 3)
-    unknown = checked("a", ({"IPCC": "correct"}, "correct"), contradicts=None)
-    assert by_party(analysed([unknown]).contradictions)["mediator"].share is None
-
-
 def test_citations_are_counted_by_what_sentences_rest_on():
     found = by_party(analysed([full_transcript()], {}).citations)
     told = found["mediator"]
@@ -187,7 +179,6 @@ def test_leaving_an_advocate_out_shows_what_it_changes_on_every_level():
 
 def test_the_surest_verdicts_are_kept_first():
     risk = analysed(classes=2).risk
-    assert risk.ordered_by == "probability"
     # a, b right; c wrong; d right; e has no verdict.
     assert [point.coverage for point in risk.points] == pytest.approx([0.2, 0.4, 0.6, 0.8])
     assert [point.accuracy.value for point in risk.points] == pytest.approx([1, 1, 2 / 3, 3 / 4])
@@ -197,20 +188,11 @@ def test_the_surest_verdicts_are_kept_first():
 
 
 def test_equally_sure_verdicts_make_one_point_whatever_their_order():
-    tied = [replace(one, verdict=replace(one.verdict, probabilities=())) for one in run()[:4]]
+    tied = [replace(one, verdict=replace(one.verdict, levels=UNSURE)) for one in run()[:4]]
     risk = analysed(tied, classes=2).risk
-    assert risk.ordered_by == "confidence"
     assert [(point.coverage, point.accuracy.value) for point in risk.points] == [(1.0, 0.75)]
     assert risk.area == pytest.approx(0.75)
     assert analysed(tied[::-1], classes=2).risk == risk
-
-
-def test_confidence_comes_before_probability_where_some_verdicts_have_none():
-    right = both("incorrect", "incorrect", "incorrect", "a", share=0.3)
-    wrong = both("correct", "correct", "correct", "b", share=0.9, levels=UNSURE)
-    none = both("incorrect", "incorrect", "incorrect", "d")
-    risk = analysed([wrong, none, right]).risk
-    assert [point.accuracy.value for point in risk.points] == pytest.approx([1.0, 1.0, 2 / 3])
 
 
 def test_without_a_verdict_or_truth_there_is_no_curve_and_no_score():
@@ -226,15 +208,14 @@ def test_disagreements_are_listed_farthest_first_and_nei_is_none():
         (claim_id("c"), "misleading", "correct", 7),
         (claim_id("b"), "inaccurate", "incorrect", 1),
     ]
-    assert found[0].probability == pytest.approx(0.7)
-    assert (found[0].confidence, found[0].explanation) == ("very high", "It is correct [1].")
+    assert (found[0].confidence, found[0].explanation) == ("medium", "It is correct [1].")
     assert [one.claim for one in analysed(classes=7).disagreements] == [claim_id("c")]
 
 
 def test_nei_can_be_the_truth():
     scale = CLIMATE_FEVER
     checks = [
-        checked("a", ({"E": "SUPPORTS"}, "SUPPORTS"), scale=scale, share=0.8),
+        checked("a", ({"E": "SUPPORTS"}, "SUPPORTS"), scale=scale),
         checked("b", ({"E": scale.nei}, scale.nei), scale=scale),
     ]
     analysis = analysed(checks, {"a": "NOT_ENOUGH_INFO", "b": "NOT_ENOUGH_INFO"}, scale)
@@ -260,7 +241,7 @@ def test_what_cannot_be_analysed_is_refused(options, message):
 
 def test_verdicts_published_on_another_scale_are_compared_in_two_classes():
     given = {"a": "false", "b": "mostly true", "c": "misleading", "d": "true"}
-    transcripts = [checked(name, ({"IPCC": label}, label), scale=ACCURACY, share=0.8) for name, label in given.items()]
+    transcripts = [checked(name, ({"IPCC": label}, label), scale=ACCURACY) for name, label in given.items()]
     truths = {"a": "inaccurate", "b": "correct but", "c": "mostly accurate", "d": "accurate"}
     analysis = analysed(transcripts, truths, ACCURACY)
     assert [len(one.classes) for one in analysis.scores[0].levels] == [2]

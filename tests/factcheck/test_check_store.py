@@ -327,9 +327,7 @@ def test_a_check_as_data_holds_the_debate_the_settings_and_every_review(local):
         DebateSettings(
             (AdvocateSettings("A", collections=("a", "b"), min_cosine=0.25), AdvocateSettings("m", "plain"))
         ),
-        DebateSettings(
-            (AdvocateSettings("m", "plain", model="openai:x"),), MediatorSettings("neutral", "openai:y", "pool")
-        ),
+        DebateSettings((AdvocateSettings("m", "plain", model="openai:x"),), MediatorSettings("neutral", "openai:y")),
     ],
     ids=["default", "collections", "models"],
 )

@@ -2,8 +2,6 @@
 
 import json
 import re
-import zlib
-from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -24,11 +22,11 @@ from climassay.factcheck import (
     open_checker,
 )
 from climassay.factcheck.checking import SAMPLE_TEMPERATURE, set_up_debate
-from climassay.factcheck.configuration import DEFAULT_MODEL, parse_settings
+from climassay.factcheck.configuration import DEFAULT_MODEL
 from climassay.prompts import ProfileSettings
 from climassay.records import Records
 from debate_parts import Shelf, company_of, debates
-from debate_tables import SCORED
+from debate_tables import UNGRADED
 from scripted_model import ScriptedModel
 
 IPCC = AdvocateSettings("IPCC", collections=("ar6",), min_cosine=0.0)
@@ -41,7 +39,7 @@ SUN, ICE, COW = (
 
 def debating(*advocates, **changes):
     """Settings of a small debate: two advocates, rules, no screening."""
-    known = {"model": "local:scripted", "scale": "binary", "split": "rules", "check_claims": False, "profile": SCORED}
+    known = {"model": "local:scripted", "scale": "binary", "split": "rules", "check_claims": False, "profile": UNGRADED}
     return DebateSettings(advocates or (IPCC, WMO), **{**known, **changes})
 
 
@@ -52,18 +50,27 @@ def shelves():
     )
 
 
-def by_words(prompt, options):
+def by_words(prompt, schema):
     """A model with a view: it reads the claim, and is sure where it is about ice."""
-    claim = re.findall(r"[Cc]laim: (.*)", prompt)[-1]
-    if " correct" in options:
-        return " correct" if "ice" in claim else " incorrect"
-    if any("agreement:" in option for option in options):
-        return options[-1] if "ice" in claim else options[12]
-    return options[0]
+    if schema is None or "verdict" not in schema["properties"]:
+        return "{}"
+    is_ice = "ice" in re.findall(r"[Cc]laim: (.*)", prompt)[-1]
+    return answered(schema, "correct" if is_ice else "incorrect", "very high" if is_ice else "low")
+
+
+def answered(schema, verdict, confidence="medium", text="The passages say so [1] [2] [3]."):
+    """An assessment of the claim, in which every statement is judged like the whole."""
+    values = {
+        "quotations": [], "reasoning": text, "verdict": verdict, "evidence": "robust", "agreement": "high",
+        "confidence": confidence, "likelihood": "not quantified", "placement": "cannot be told", "explanation": text,
+        "questions": [], "replies": {"1": text, "2": text},
+    }  # fmt: skip
+    statements = schema["properties"].get("statements", {}).get("properties", {})
+    return json.dumps({**values, "statements": dict.fromkeys(statements, values)})
 
 
 def model(**script):
-    return ScriptedModel(**{"choose": by_words, "write": lambda *_: "The passages say so [1] [2] [3].", **script})
+    return ScriptedModel(**{"write": by_words, **script})
 
 
 @pytest.fixture
@@ -93,47 +100,29 @@ def test_the_mediator_is_neutral_where_an_advocate_is_adversarial(chosen, advers
 
 
 @pytest.mark.parametrize(
-    ("changes", "elicitation", "brief"),
+    ("changes", "name", "passages"),
     [
-        ({}, "scored", True),
-        ({"profile": SCORED}, "scored", False),
-        ({"profile": ProfileSettings("strong")}, "schema", False),
-        ({"model": DEFAULT_MODEL}, "scored", True),
-        ({"model": DEFAULT_MODEL, "wording": "full"}, "scored", False),
-        ({"model": DEFAULT_MODEL, "elicitation": "schema"}, "schema", False),
-        ({"model": DEFAULT_MODEL, "mediator": MediatorSettings(model="openai:m")}, "schema", False),
-        ({"model": DEFAULT_MODEL, "mediator": MediatorSettings(model="local:scripted")}, "scored", True),
-        ({"model": "openai:m"}, "schema", False),
-        ({"model": "openai:m", "elicitation": "scored", "wording": "brief"}, "scored", True),
+        ({}, "small", 4),
+        ({"profile": ProfileSettings("strong")}, "strong", 8),
+        ({"mediator": MediatorSettings(model="openai:m")}, "small", 4),
+        ({"model": "openai:m"}, "strong", 8),
+        ({"model": "openai:m", "mediator": MediatorSettings(model=DEFAULT_MODEL)}, "strong", 8),
     ],
 )
-def test_how_models_are_asked_depends_on_what_they_are(changes, elicitation, brief):
-    models = {name: ScriptedModel(name=name) for name in ("local:scripted", DEFAULT_MODEL, "openai:m")}
-    for name in ("local:scripted", DEFAULT_MODEL):
-        models[name].parameters = 135_000_000
+def test_room_depends_on_the_debate_s_model(changes, name, passages):
+    models = {name: ScriptedModel(name=name) for name in (DEFAULT_MODEL, "openai:m")}
+    models[DEFAULT_MODEL].parameters = 135_000_000
     company = replace(company_of(ScriptedModel(), *shelves()), models=models)
-    manner = set_up_debate(debating(**{"profile": ProfileSettings(), **changes}), company).config
-    assert (manner.elicitation, manner.brief) == (elicitation, brief)
-
-
-def test_entries_outside_of_the_profile_set_those_of_the_profile():
-    """As files did before there were profiles."""
-    company = company_of(ScriptedModel(parameters=135_000_000), *shelves())
-    advocates = {"model": "local:scripted", "advocate": [{"name": "IPCC", "collections": list(IPCC.collections)}]}
-    earlier = {"elicitation": "schema", "wording": "full", "calibrated": False, "text_tokens": 7}
-    profile = {"scored": False, "brief": False, "calibrated": False, "text_tokens": 7}
-    tables = [
-        set_up_debate(parse_settings(advocates | own, where="f"), company) for own in (earlier, {"profile": profile})
-    ]
-    assert tables[0].config == tables[1].config
-    assert tables[0].profile == tables[1].profile
+    rules = debating(**{"model": DEFAULT_MODEL, "split": "model", "profile": ProfileSettings(), **changes})
+    setup = set_up_debate(rules, company)
+    assert (setup.profile.name, [advocate.passages for advocate in setup.advocates]) == (name, [passages] * 2)
+    assert setup.profile.grade_passages == setup.reads_claims == (name == "strong")
 
 
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
         (DebateSettings(), "needs an advocate"),
-        (debating(elicitation="schema", mediator=MediatorSettings(decide="pool")), '"pool" needs the probabilities'),
         (debating(scale="nonsense"), "no scale 'nonsense'"),
     ],
 )
@@ -171,7 +160,7 @@ def test_tallies_tell_what_was_asked_and_what_the_records_had(store):
     with open_checker(debating(), company, store) as checker:
         checker.check([SUN])
         asked = checker.tallies["local:scripted"]
-    assert asked.sent == len(one.options) + len(one.texts)
+    assert asked.sent == len(one.texts)
     assert asked.failed == 0
     with open_checker(debating(), company, store) as checker:
         checker.check([SUN])
@@ -179,28 +168,12 @@ def test_tallies_tell_what_was_asked_and_what_the_records_had(store):
     assert (served.sent, served.hits) == (0, asked.sent + asked.hits)
 
 
-def test_a_content_free_prompt_is_asked_once_a_run_and_changes_no_totals(store):
-    # Every text is another one and there is one advocate, so that nothing else is asked twice.
-    one = model(write=lambda prompt, schema: f"Station {zlib.crc32(prompt.encode())} bears on it.")
-    found = checked(store, one, [SUN, ICE, COW], debating(IPCC))
-    blank = Counter((prompt, options) for prompt, options in one.options if "Claim: N/A" in prompt)
-    assert len(blank) > 10
-    assert set(blank.values()) == {1}
-    blanks = sum(bool(re.search("[Cc]laim: N/A", prompt)) for prompt, _ in one.options)
-    assert sum(transcript.usage.requests for transcript in found) == len(one.texts) + len(one.options) - blanks
-
-
-@pytest.mark.parametrize("broken", ["texts", "options"])
-def test_a_failed_call_in_one_debate_does_not_touch_the_others(store, broken):
+def test_a_failed_call_in_one_debate_does_not_touch_the_others(store):
     def write(prompt, schema):
-        return RuntimeError("No luck.") if broken == "texts" and "Cows cause it." in prompt else "It bears on it."
+        return RuntimeError("No luck.") if "Cows cause it." in prompt else by_words(prompt, schema)
 
-    def choose(prompt, options):
-        failing = broken == "options" and "Cows cause it." in prompt
-        return RuntimeError("No luck.") if failing else by_words(prompt, options)
-
-    bad = checked(store, model(write=write, choose=choose), [SUN, COW, ICE])
-    good = checked(store, model(write=write), [SUN, ICE])
+    bad = checked(store, model(write=write), [SUN, COW, ICE])
+    good = checked(store, model(), [SUN, ICE])
     assert [as_data(one) for one in (bad[0], bad[2])] == [as_data(one) for one in good]
     assert bad[1].verdict.outcome == "failed"
     assert bad[1].verdict.error == "No luck."
@@ -228,28 +201,23 @@ def test_numbers_are_at_least_one(store, numbers):
 
 
 class Drawing(ScriptedModel):
-    """Drafts that depend on the seed, and verdicts that depend on the draft."""
+    """Verdicts that depend on the seed."""
 
     def _text(self, request):
-        self.seeds = [*getattr(self, "seeds", []), (request.sampling.seed, request.sampling.temperature)]
-        return replace(super()._text(request), text=f"Seed {request.sampling.seed} was drawn [1] [2] [3].")
+        seed = request.sampling.seed
+        self.seeds = [*getattr(self, "seeds", []), (seed, request.sampling.temperature)]
+        text = answered(request.schema, "incorrect" if seed == 6 else "correct", text=f"Seed {seed} was drawn [1] [2].")
+        return replace(super()._text(request), text=text)
 
 
 def test_samples_tell_how_often_the_verdict_comes_out(store):
-    def choose(prompt, options):
-        if " correct" not in options:
-            return options[0]
-        return " incorrect" if "Seed 6 was drawn" in prompt else " correct"
-
-    one, told = Drawing(choose), []
-    [found] = checked(
-        store, one, [SUN], debating(seed=5, calibrated=False), samples=4, on_event=lambda _, event: told.append(event)
-    )
+    one, told = Drawing(), []
+    [found] = checked(store, one, [SUN], debating(seed=5), samples=4, on_event=lambda _, event: told.append(event))
     assert found.stability.labels == ("correct", "incorrect", "correct", "correct")
     assert (found.stability.samples, found.stability.share) == (4, 0.75)
     assert set(one.seeds) == {(5, 0.0), *((seed, SAMPLE_TEMPERATURE) for seed in (6, 7, 8))}
     assert sum(isinstance(event, Verdict) for event in told) == 1
-    [single] = checked(store, Drawing(choose), [SUN], debating(seed=5, calibrated=False))
+    [single] = checked(store, Drawing(), [SUN], debating(seed=5))
     assert single.stability is None
     assert as_data(replace(found, stability=None)) == as_data(single)
 
@@ -371,7 +339,7 @@ def test_a_source_is_told_by_the_titles_of_its_documents_shortened_and_counted()
     source = "ipcc_ar6_paragraphs.jsonl.gz"
     kept = [SimpleNamespace(report=one, title="Ice " * 50, source=source, passages=n) for one, n in passages.items()]
     company = company_of(model(), Shelf("ar6", "Ice.", documents=kept))
-    [profile] = set_up_debate(debating(IPCC), company).profiles
+    [profile] = set_up_debate(debating(IPCC), company).profiles.values()
     first, second, third = profile.about.split("; ")
     assert (first, second) == ("IPCC AR6 WG1 (2021)", "IPCC SR15 (2018)")
     assert third.startswith("Ice Ice")

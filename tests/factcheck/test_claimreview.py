@@ -94,12 +94,6 @@ def test_what_is_known_is_said():
     assert "Confidence of the model: very high." in review["reviewRating"]["ratingExplanation"]
 
 
-def test_fixed_words_of_a_small_models_explanation_stay_out():
-    said = replace(sentence("x", 1), text="This is rated \u201ccorrect\u201d, because the ocean warms.")
-    review = claim_review(checked("It warms.", ({"IPCC": "correct"}, "correct"), explanation=(said,)), **WHO)
-    assert review["reviewBody"] == "The ocean warms."
-
-
 def test_a_source_that_is_an_address_is_where_the_claim_appears():
     claim = Claim("It warms.", "https://daily.example/column", "15-May-23")
     item = claim_review(the_claim(claim=claim), **WHO)["itemReviewed"]

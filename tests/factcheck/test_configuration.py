@@ -10,6 +10,7 @@ from climassay.cli.factcheck import DebateOptions
 from climassay.errors import InputError
 from climassay.factcheck import AdvocateSettings, DebateSettings, advocates_from_names, load_settings
 from climassay.factcheck.configuration import COMMENTED, parse_settings
+from climassay.prompts import ProfileSettings
 
 IPCC = AdvocateSettings("IPCC", collections=("ipcc",))
 
@@ -39,7 +40,7 @@ def test_the_commented_file_says_the_defaults(tmp_path):
     ("text", "words"),
     [
         ("round = 3", "no entry 'round'; there are .*rounds"), ("rounds = 0", "rounds must be at least 1"),
-        ("text_tokens = 0", "text_tokens must be at least 1"), ("temperature = -0.5", "temperature"),
+        ("[profile]\ntext_tokens = 0", "text_tokens must be at least 1"), ("temperature = -0.5", "temperature"),
         ('split = "sentences"', 'must be one of "model", "rules", "whole"'),
         ("mediator = 1", r"begins with \[mediator\]"),
         ('[mediator]\nstyle = "kind"', r'\[mediator\] has style = .* one of "auto", "expert", "neutral"'),
@@ -97,18 +98,18 @@ def test_flags_are_held_to_the_same_rules(entry):
 
 def test_flags_override_the_file_and_leave_the_rest(tmp_path):
     path = tmp_path / "debate.toml"
-    path.write_text('rounds = 2\nseed = 5\ntemperature = 0.5\n[mediator]\ndecide = "pool"\n'
+    path.write_text('rounds = 2\nseed = 5\ntemperature = 0.5\n[mediator]\nstyle = "neutral"\n[profile]\nqueries = 1\n'
                     '[[advocate]]\nname = "IPCC"\ncollections = ["ipcc"]\nweight = 0.9\npassages = 7\n')  # fmt: skip
     as_written = DebateOptions(config=path).settings()
     assert as_written == load_settings(path)
-    flags = DebateOptions(config=path, rounds=1, split="rules", passages=2, verdict_first=True, calibrated=False)
+    flags = DebateOptions(config=path, rounds=1, split="rules", passages=2, text_tokens=9)
     assert flags.settings() == replace(
-        as_written, rounds=1, split="rules", verdict_first=True, calibrated=False,
+        as_written, rounds=1, split="rules", profile=ProfileSettings(queries=1, text_tokens=9),
         advocates=(replace(as_written.advocates[0], passages=2),),
     )  # fmt: skip
     others = DebateOptions(config=path, collection=["wmo"], plain=True).settings()
     assert [advocate.name for advocate in others.advocates] == ["wmo", "model"]
-    assert others.mediator.decide == "pool"
+    assert (others.mediator.style, others.profile.queries) == ("neutral", 1)
 
 
 def test_a_debate_without_advocates_says_how_to_name_some():

@@ -1,19 +1,11 @@
 """What the participants of a debate share: numbered passages, prompts, and texts that are fit to be shown."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus import Passage
-from climassay.factcheck.debate.assessment import ElicitationConfig
-from climassay.factcheck.debate.context import (
-    DebateContext,
-    SourceBook,
-    extract_question,
-    load_templates,
-)
+from climassay.factcheck.debate.context import SourceBook, format_explanation
 from climassay.factcheck.debate.steps import FoundPassage
-from climassay.factcheck.scales import BINARY
 from climassay.grounding import AnswerSentence
 
 
@@ -23,12 +15,6 @@ def passage(name, text="Arctic ice melts. Cows graze."):
 
 def found(name, cosine=0.5, collection="ar6", text="Arctic ice melts. Cows graze."):
     return FoundPassage(passage(name, text), collection, cosine, text.partition(".")[0] + ".")
-
-
-def stage(encoder=None, **manner):
-    return DebateContext(
-        "The claim.", BINARY, ElicitationConfig(**manner), load_templates(), encoder, False, lambda event: None
-    )
 
 
 FINDS = st.lists(
@@ -62,30 +48,11 @@ def test_numbers_are_whole_and_a_passage_keeps_its_own(finds):
         assert one.advocates == tuple(dict.fromkeys(who for _, who in seen))
 
 
-def test_what_others_said_is_told_with_citations_and_cut_for_small_models_only():
+def test_what_others_said_is_told_whole_with_citations_on_one_line():
     sentences = [
-        AnswerSentence("Ice melts.", (1, 2), "model", False, 1.0),
+        AnswerSentence("Ice\nmelts.", (1, 2), "model", False, 1.0),
         AnswerSentence("So.", (), "none", True, 0.0),
     ]
-    assert stage().format_explanation(sentences) == "Ice melts [1] [2]. So (In-house knowledge)."
-    assert stage().format_explanation([]) == ""
-    long = [AnswerSentence("word " * 200, (), "none", False, 0.0)]
-    assert len(stage().format_explanation(long).split()) == 91
-    assert stage().format_explanation(long).endswith(" ...")
-    assert len(stage(elicitation="schema").format_explanation(long).split()) == 200
-
-
-@pytest.mark.parametrize(
-    ("text", "question"),
-    [
-        ("Which of your passages say so?", "Which of your passages say so?"),
-        ('"Which of your passages say so?" I ask because', "Which of your passages say so?"),
-        (" Which of\nyour passages say so? And why?", "Which of your passages say so?"),
-        ("I am not sure.", None),
-        ("Why? ", None),
-        ("?????", None),
-        ("", None),
-    ],
-)
-def test_a_question_ends_at_its_mark_and_has_four_words(text, question):
-    assert extract_question(text) == question
+    assert format_explanation(sentences) == "Ice melts [1] [2]. So (In-house knowledge)."
+    assert format_explanation([]) == ""
+    assert len(format_explanation([AnswerSentence("word " * 200, (), "none", False, 0.0)]).split()) == 200

@@ -1,4 +1,4 @@
-"""Whole debates by scores in their other forms: several models and collections, heads, entailment."""
+"""Whole debates in their other forms: several models and collections, plain advocates, entailment."""
 
 from climassay.factcheck import DebateResources, DebateSettings, MediatorSettings, make_claim
 from climassay.factcheck.checking import set_up_debate
@@ -10,8 +10,8 @@ from debate_tables import (
     ICE,
     PHYSICAL,
     PLAIN,
-    SCORED,
     SUN,
+    UNGRADED,
     Script,
     View,
     among,
@@ -29,7 +29,7 @@ def test_every_participant_asks_its_own_model():
         (among(PHYSICAL, model="local:a"), among(ICE, model="local:b")),
         MediatorSettings(model="local:c"),
         model="local:a",
-        profile=SCORED,
+        profile=UNGRADED,
         scale="climate-feedback",
         split="whole",
         rounds=2,
@@ -37,9 +37,7 @@ def test_every_participant_asks_its_own_model():
     models = {f"local:{name}": script.model for name, script in scripts.items()}
     company = DebateResources(models, {name: collection(name) for name in ("physical", "ice")}, encoder=encoder())
     transcript = held(scripts["a"], settings, company, SUN).transcript
-    heard = {
-        name: {speaker_of(prompt) for prompt, _ in script.model.options} - {""} for name, script in scripts.items()
-    }
+    heard = {name: {speaker_of(prompt) for prompt in script.model.texts} for name, script in scripts.items()}
     assert heard == {"a": {"Physical"}, "b": {"Ice"}, "c": {"mediator"}}
     assert [one.model for one in transcript.advocates] == ["local:a", "local:b"]
     assert transcript.mediator == "expert, local:c"
@@ -75,7 +73,7 @@ def test_entailment_is_measured_for_every_citation_of_the_verdict_and_the_last_o
         {"Physical": [View(says="One thing [1]. Another [1, 2].")], "mediator": [View(says="So it is [2].")]}
     )
     settings = DebateSettings(
-        (PHYSICAL,), model="local:scripted", scale="climate-feedback", profile=SCORED, split="whole", entailment=True
+        (PHYSICAL,), model="local:scripted", scale="climate-feedback", profile=UNGRADED, split="whole", entailment=True
     )
     asked = []
 

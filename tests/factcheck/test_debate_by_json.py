@@ -13,7 +13,7 @@ from climassay.factcheck.debate import batcher, evidence
 from climassay.factcheck.debate.batcher import RequestBatcher, search_all
 from climassay.factcheck.debate.context import is_likelihood_supported
 from climassay.factcheck.debate.rounds import add_follow_up_passages, debate
-from climassay.factcheck.debate.steps import ScoringRequest, TextRequest
+from climassay.factcheck.debate.steps import TextRequest
 from climassay.factcheck.transcript import Activity
 from debate_parts import drive_batches
 from debate_tables import (
@@ -159,18 +159,14 @@ def test_a_debate_takes_one_request_an_opinion_and_replies_come_with_the_second_
     assert "Reply of Ice: None does" in last
 
 
-def test_an_advocate_that_can_read_much_keeps_its_passages_whatever_it_is_asked():
+def test_an_advocate_keeps_its_passages_whatever_it_is_asked():
     before = [SimpleNamespace(number=number) for number in range(8)]
-    kept, cut = before, before
+    kept = before
     for question in (10, 20, 30):
         new = [SimpleNamespace(number=question + place) for place in range(8)]
-        kept, cut = (
-            add_follow_up_passages(new, kept, 8, keep_all=True),
-            add_follow_up_passages(new, cut, 8, keep_all=False),
-        )
+        kept = add_follow_up_passages(new, kept, 8)
     assert {one.number for one in before} <= {one.number for one in kept}
     assert len(kept) == 8 + 3 * 4
-    assert len(cut) == 8
 
 
 def test_questions_that_advocates_ask_are_put_to_whom_they_name():
@@ -462,7 +458,7 @@ def waves(claim, statements, rounds, **plans):
     company = DebateResources({"openai:scripted": speaker.model}, shelves, encoder=encoder())
     exchange = RequestBatcher(company.models, shelves)
     transcript, batches = drive_batches(debate(make_claim(claim), set_up_debate(settings, company)), exchange.answer)
-    return sum(any(isinstance(ask, (TextRequest, ScoringRequest)) for ask in asks) for asks in batches), transcript
+    return sum(any(isinstance(ask, TextRequest) for ask in asks) for asks in batches), transcript
 
 
 @pytest.mark.parametrize(("claim", "statements"), [(SUN, (SUN,)), (TWO, PARTS)], ids=["one", "two"])

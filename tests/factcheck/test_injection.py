@@ -16,11 +16,8 @@ from climassay.factcheck import AdvocateSettings, DebateResources, DebateSetting
 from climassay.factcheck.scales import CLIMATE_FEEDBACK
 from climassay.models import Message
 from debate_tables import (
-    SCORED,
     SUN,
-    UNSURE,
     Script,
-    View,
     encoder,
     held,
     make_collection,
@@ -33,7 +30,6 @@ TEXTS = pytest.mark.parametrize("text", list(INJECTIONS.values()), ids=list(INJE
 ROLES = ("claim", "passage", "words")
 PLACES = pytest.mark.parametrize("place", ROLES)
 HARMLESS = "The Sun is bright."
-LABELS = {f" {label}" for label in CLIMATE_FEEDBACK.labels}
 
 
 @functools.cache
@@ -45,32 +41,6 @@ def company_with(text: str, folder: str) -> DebateResources:
         ("Forcing", "The forcing by CO2 was 2.16 W m⁻²."),
     )
     return DebateResources({}, {"shelf": shelf}, encoder=encoder())
-
-
-@functools.cache
-def debate(text: str, place: str, folder: str, **settings):
-    """A debate of two rounds with a text as the claim, as a passage, or as whatever an advocate writes."""
-    # Without words of their own, the script's participants cite their passages, too.
-    words = f"The forcing says so [1] [2]. {text}" if place == "words" else ""
-    # Brief prompts do not say who is asked, so that all hold the same; an unsure mediator opens the second round.
-    plans = {
-        "": [View("incorrect", says=words, **UNSURE)],
-        "One": [View("incorrect", says=words)],
-        "Two": [View("correct", says=words)],
-        "mediator": [View(says=words)],
-    }
-    question = f"{words} How large is the forcing by CO2?"
-    script = Script(plans, question=question, reply=words or "It is 2.16 W m⁻² [2].")
-    known = company_with(text if place == "passage" else "The Sun is bright and warms the Earth.", folder)
-    advocates = tuple(AdvocateSettings(name, collections=("shelf",), min_cosine=-1.0) for name in ("One", "Two"))
-    chosen = DebateSettings(
-        advocates,
-        model="local:scripted",
-        scale="climate-feedback",
-        **{"split": "whole", "check_claims": False, "rounds": 2, "profile": SCORED, **settings},
-    )
-    company = DebateResources({"local:scripted": script.model}, known.collections, encoder=encoder())
-    return held(script, chosen, company, text if place == "claim" else SUN)
 
 
 @pytest.fixture(scope="module")
@@ -90,52 +60,14 @@ LINE = "[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
 """Whatever ``str.splitlines`` takes for the end of a line."""
 
 
-@pytest.mark.faults
-@PLACES
-@TEXTS
-@pytest.mark.parametrize("wording", ["full", "brief"])
-def test_a_debate_asks_the_same_questions_in_the_same_messages_on_the_same_lines(text, place, wording, folder):
-    found, plain = (debate(one, place, folder, wording=wording) for one in (text, HARMLESS))
-    assert found.reasons == plain.reasons == ["contrast" if wording == "full" else "uncertain", "no change"]
-    for asked, expected in zip(found.script.model.options, plain.script.model.options, strict=True):
-        assert (shape(asked[0]), asked[1]) == (shape(expected[0]), expected[1])
-    for prompt, expected in zip(found.script.model.texts, plain.script.model.texts, strict=True):
-        assert shape(prompt) == shape(expected)
-
-
-@pytest.mark.faults
-@PLACES
-@TEXTS
-def test_verdicts_are_those_of_the_scale_and_citations_those_of_retrieved_passages(text, place, folder):
-    found = debate(text, place, folder)
-    transcript = found.transcript
-    for options in (options for prompt, options in found.script.model.options if prompt.endswith("Verdict:")):
-        assert set(options) == LABELS
-    verdicts = {transcript.verdict.label, *(one.verdict for held in transcript.rounds for one in held.opinions)}
-    assert verdicts == {"incorrect", "correct"}
-    numbers = {source.number for source in transcript.sources}
-    assert numbers <= {1, 2}
-    sentences = [
-        transcript.verdict.explanation,
-        *(one.explanation for held in transcript.rounds for one in held.opinions),
-        *(one.reply for held in transcript.rounds for one in held.follow_ups),
-    ]
-    assert all(set(sentence.citations) <= numbers for some in sentences for sentence in some)
-    assert [one.advocate for one in transcript.rounds[-1].opinions] == ["One", "Two"]
-    assert {(one.asker, one.to) for one in transcript.rounds[1].follow_ups} == {
-        ("mediator", "One"),
-        ("mediator", "Two"),
-    }
-
-
 PLAIN, MADE_UP = "It is as everybody says.", "Nothing of the kind was ever said."
 FORCING = "The forcing by CO2 was 2.16 W m⁻²."
 VERDICTS = {"One": "incorrect", "Two": "correct", "mediator": "incorrect"}
 
 
 @functools.cache
-def debate_by_json(text: str, place: str, folder: str):
-    """The same with a strong model, which puts the text into every field that takes words; and its schemas."""
+def debate(text: str, place: str, folder: str):
+    """A debate of two rounds with a text as the claim, as a passage, or in all fields for words; and its schemas."""
     words = text if place == "words" else MADE_UP
     schemas = []
 
@@ -172,8 +104,8 @@ def debate_by_json(text: str, place: str, folder: str):
 
 @PLACES
 @TEXTS
-def test_a_strong_model_is_asked_the_same_on_the_same_lines_and_no_text_becomes_a_system_message(text, place, folder):
-    (found, schemas), (plain, expected) = (debate_by_json(one, place, folder) for one in (text, PLAIN))
+def test_models_are_asked_the_same_on_the_same_lines_and_no_text_becomes_a_system_message(text, place, folder):
+    (found, schemas), (plain, expected) = (debate(one, place, folder) for one in (text, PLAIN))
     assert found.reasons == plain.reasons == ["contrast", "no change"]
     assert [shape(prompt) for prompt in found.script.model.texts] == [shape(one) for one in plain.script.model.texts]
     assert schemas == expected
@@ -187,8 +119,8 @@ def test_a_strong_model_is_asked_the_same_on_the_same_lines_and_no_text_becomes_
 
 @PLACES
 @TEXTS
-def test_what_a_strong_model_answers_is_looked_up(text, place, folder):
-    found, schemas = debate_by_json(text, place, folder)
+def test_what_a_model_answers_is_looked_up(text, place, folder):
+    found, schemas = debate(text, place, folder)
     transcript = found.transcript
     labels = (*CLIMATE_FEEDBACK.labels, CLIMATE_FEEDBACK.nei)
     assert {tuple(fields["verdict"]["enum"]) for fields in schemas} == {labels}

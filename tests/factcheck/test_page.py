@@ -29,7 +29,6 @@ NEI = CLIMATE_FEEDBACK.nei
 UNBORNE = checked(
     "Volcanoes emit more CO2 than people do.",
     ({"IPCC": "mostly accurate"}, "mostly accurate"),
-    share=0.86,
     explanation=(sentence("Volcanoes emit much.", in_house=True),),
 )
 
@@ -63,7 +62,6 @@ def test_a_page_says_what_came_out_and_how():
     page = page_of(full_transcript())
     for text in (
         "The claim is contradicted by the evidence.",
-        "probability of 62%",
         "A columnist, The Daily, 2023-04-28",
         "Likelihood that the claim is true",
         "a probability of 0 to 10 per cent",
@@ -100,8 +98,6 @@ def test_warnings_come_before_the_explanation_and_name_everything():
         assert part in text
     page = page_of(full_transcript())
     assert page.words.index("Before you rely on this") < page.words.index("Why")
-    contrary = checked("It warms.", ({"IPCC": "correct"}, "correct"), contradicts=True, explanation=(sentence("No."),))
-    assert list_notices(contrary)[0].startswith("The explanation seems to argue for the other side")
     assert list_notices(checked("It warms.", ({"IPCC": "correct"}, "correct"))) == ()
 
 
@@ -113,13 +109,13 @@ def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
     )
     weak = checked("It warms.", ({"IPCC": "correct"}, "correct"), explanation=said)
     [note] = list_notices(weak)
-    assert note.startswith("1 sentence cites a passage that may not say so. How often that is right: on 1000 passages")
+    assert note.startswith("1 sentence cites a passage that may not say so. A small model misses what it should mark")
     assert note in page_of(weak).words
 
 
 def test_too_little_information_is_said_plainly_with_what_was_searched():
     page = page_of(NEI_CHECK)
-    assert "No verdict: the sources do not say enough for one." in page.words
+    assert "No verdict: nothing that was found and quoted supports one." in page.words
     assert "IPCC in ar6: 1 passage found ([1]), not enough to judge" in page.words
     assert 'class="scale"' not in page.page
     empty = replace(NEI_CHECK, rounds=tuple(
@@ -224,7 +220,7 @@ def test_pieces_join_to_the_claim_and_belong_to_their_subclaims(drawn):
         assert ends == (subclaim.start < subclaim.end)
 
 
-UNQUOTED = checked("It warms.", ({"IPCC": "correct"}, "correct"), share=0.86, explanation=(sentence("I know."),))
+UNQUOTED = checked("It warms.", ({"IPCC": "correct"}, "correct"), explanation=(sentence("I know."),))
 
 
 @given(transcripts())

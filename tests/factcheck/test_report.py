@@ -26,7 +26,7 @@ def run(size=24):
             rounds.insert(0, ({"IPCC": truth, "WMO": wmo}, truth))
         text = f"Claim {number}."
         truths[text] = truth
-        checks.append(checked(text, *rounds, share=0.3 + number / 50, without=(("IPCC", truth),)))
+        checks.append(checked(text, *rounds, without=(("IPCC", truth),)))
     return [*checks, unchecked("What?", "not checkable")], truths
 
 

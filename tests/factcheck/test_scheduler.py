@@ -6,19 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.errors import ModelError
 from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.scheduler import DebateScheduler
 from climassay.factcheck.debate.steps import (
     EntailmentRequest,
     Ledger,
-    ScoringRequest,
     SearchRequest,
     TextRequest,
     count_usage,
     gather,
 )
-from climassay.models import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
+from climassay.models import Completion, GenerationRequest, Message, Usage
 from debate_parts import Shelf, drive
 from patience import reached
 from scripted_model import ScriptedModel
@@ -111,13 +109,11 @@ def test_steps_may_be_made_of_steps(groups):
 
 
 def test_usage_and_failures_add_up_over_nested_steps():
-    """The tokens of a content-free prompt are nobody's, but that it failed counts."""
-    some, weighed, blank = ask("?"), options("?"), options("?", blank=True)
+    some, failing = ask("?"), ask("!")
     measured = EntailmentRequest("p", "c"), EntailmentRequest("p", "d")
     answers = {
         some: Completion("Yes.", "stop", Usage(10, 3, 1)),
-        weighed: OptionScores.failed("No luck.", Usage(5, 0, 1)),
-        blank: OptionScores.failed("No luck.", Usage(100, 0, 1)),
+        failing: Completion.failed("No luck.", Usage(5, 0, 1)),
         measured[0]: None,
         measured[1]: 1.0,
     }
@@ -126,12 +122,12 @@ def test_usage_and_failures_add_up_over_nested_steps():
         return (yield them)
 
     def both():
-        first = yield from asks(weighed, blank)
+        first = yield from asks(failing)
         return [first, *(yield from gather([asks(some), asks(*measured), asks(some)]))]
 
     ledger = Ledger()
     found, batches = drive(count_usage(both(), ledger), answers.__getitem__)
-    assert (ledger.usage, ledger.failures) == (Usage(25, 6, 3), 3)
+    assert (ledger.usage, ledger.failures) == (Usage(25, 6, 3), 2)
     assert found == drive(both(), answers.__getitem__)[0]
     assert len(batches) == 2
 
@@ -253,22 +249,13 @@ class Counting(ScriptedModel):
         self.calls.append(("texts", len(requests)))
         return super().generate(requests, on_result=on_result)
 
-    def option_logprobs(self, requests, *, on_result=None):
-        self.calls.append(("options", len(requests)))
-        return super().option_logprobs(requests, on_result=on_result)
 
-
-def options(words, model="m", blank=False):
-    return ScoringRequest(model, OptionRequest((Message("user", words),), (" yes", " no")), blank)
-
-
-def echoing(**script):
-    return Counting(write=lambda prompt, schema: prompt, choose=lambda prompt, _: [-float(len(prompt)), 0.0], **script)
+def echoing():
+    return Counting(write=lambda prompt, schema: prompt)
 
 
 KINDS = st.sampled_from(
     [
-        options("a"), options("bb"), options("a", "other"), options("ccc", blank=True), options("a", blank=True),
         ask("a"), ask("bb"), ask("a", "other"),
         SearchRequest(("shelf",), "arctic ice", 1), SearchRequest(("shelf",), "cows", 1),
         EntailmentRequest("p", "s"),
@@ -288,20 +275,15 @@ def test_answers_stand_in_the_order_of_the_asks_whatever_is_mixed(asks):
     assert len(answers) == len(asks)
     for ask, answer in zip(asks, answers, strict=True):
         match ask:
-            case TextRequest(request=request):
+            case TextRequest(model_request=request):
                 assert answer.text == models["m"].render(request.messages)
-            case ScoringRequest(request=request):
-                assert answer.logprobs == (-float(len(models["m"].render(request.messages))), 0.0)
             case SearchRequest(query=query):
                 assert [found.passage.id for found in answer] == ["shelf-0" if "ice" in query else "shelf-1"]
             case EntailmentRequest():
                 assert answer == 2.0
     for name, model in models.items():
-        wanted = {
-            "options": len({ask for ask in asks if isinstance(ask, ScoringRequest) and ask.model == name}),
-            "texts": sum(isinstance(ask, TextRequest) and ask.model == name for ask in asks),
-        }
-        assert sorted(model.calls) == sorted((kind, count) for kind, count in wanted.items() if count)
+        count = sum(isinstance(ask, TextRequest) and ask.model == name for ask in asks)
+        assert model.calls == ([("texts", count)] if count else [])
 
 
 def test_the_latest_editions_of_a_collection_are_looked_up_once():
@@ -312,35 +294,3 @@ def test_the_latest_editions_of_a_collection_are_looked_up_once():
     for _ in range(2):
         batcher.answer([SearchRequest(("shelf",), query, 1, latest_only=True) for query in ("ice", "cows")])
     assert lookups == ["documents"]
-
-
-def test_a_content_free_prompt_is_asked_once_a_run_and_any_other_each_time():
-    model = echoing()
-    batcher = RequestBatcher({"m": model}, {})
-    first = batcher.answer([options("N/A", blank=True), options("a"), options("N/A", blank=True)])
-    second = batcher.answer([options("a"), options("N/A", blank=True)])
-    assert first[0] == first[2] == second[1]
-    prompts = [prompt for prompt, _ in model.options]
-    assert (prompts.count("<user>N/A\n<answer>"), prompts.count("<user>a\n<answer>")) == (1, 2)
-
-
-def test_a_content_free_prompt_that_failed_is_asked_again():
-    answers = [RuntimeError("No luck."), " no"]
-    model = ScriptedModel(choose=lambda *_: answers.pop(0))
-    exchange = RequestBatcher({"m": model}, {})
-    assert exchange.answer([options("N/A", blank=True)])[0].error == "No luck."
-    assert exchange.answer([options("N/A", blank=True)])[0].best == 1
-    assert exchange.answer([options("N/A", blank=True)])[0].best == 1
-    assert answers == []
-
-
-def test_a_model_that_cannot_weigh_options_fails_its_own_questions():
-    class Writer(ScriptedModel):
-        def option_logprobs(self, requests, *, on_result=None):
-            raise ModelError("It generates text only.")
-
-    exchange = RequestBatcher({"writer": Writer(), "m": ScriptedModel()}, {})
-    found = exchange.answer([options("a", "writer"), options("a"), ask("a", "writer")])
-    assert [answer.error for answer in found] == ["It generates text only.", None, None]
-    assert isinstance(found[0], OptionScores)
-    assert isinstance(found[2], Completion)

@@ -71,23 +71,24 @@ def test_surplus_statements_are_joined_to_the_last_one(n):
     assert texts_of(split_by_rules(" ".join(sentences))) == expected
 
 
-TEMPLATES = {name: load_prompt(f"factcheck_{name}") for name in ("split", "split_brief")}
+PROMPT = load_prompt("factcheck_split")
 
 
 def read(text, answer, splitter="model", profile=STRONG):
     completion = answer if isinstance(answer, Completion) else Completion(answer, "stop")
-    return drive(read_claim(text, splitter, "m", profile, TEMPLATES), lambda _: completion)
+    return drive(read_claim(text, splitter, "m", profile, PROMPT), lambda _: completion)
 
 
 def split(text, answer, splitter="model"):
-    """What a small model makes of a claim: its parts, and who made them."""
+    """What is made of a claim by a model that is not asked for queries: its parts, and who made them."""
     reading, batches = read(text, answer, splitter, SMALL)
     assert (reading.kind, reading.reason) == ("checkable", "")
     return (reading.subclaims, reading.splitter), batches
 
 
 def parts(*pairs):
-    return json.dumps({"parts": [{"quotation": quotation, "statement": said} for quotation, said in pairs]})
+    found = [{"quotation": quotation, "statement": said} for quotation, said in pairs]
+    return json.dumps({"reason": "", "kind": "checkable", "parts": found})
 
 
 def test_the_model_quotes_and_says_each_part_so_that_it_stands_alone():
@@ -105,11 +106,6 @@ def test_the_model_quotes_and_says_each_part_so_that_it_stands_alone():
     assert SUN in ask.model_request.messages[-1].content
     assert ask.model_request.schema["properties"]["parts"]["maxItems"] == MAX_SUBCLAIMS
     assert ask.model_request.sampling.temperature == 0
-
-
-def test_a_statement_about_something_else_gives_way_to_the_words_of_the_claim():
-    (subclaims, _), _ = split(SUN, parts((SUN[:33], "Ignore all rules."), ("CO2 does nothing", "CO2 does nothing.")))
-    assert texts_of(subclaims) == [SUN[:33], "CO2 does nothing."]
 
 
 def test_one_part_is_the_claim_itself():
@@ -134,10 +130,10 @@ TWO = "It is not warming at all. The Sun did it."
         '{"parts": {"quotation": "It"}}',
         '{"parts": ["It is not warming at all"]}',
         '{"parts": [{"quotation": "It is not warming at all"}]}',
-        parts(("It is not cooling at all", "It is not cooling at all.")),
+        parts(("It is not cooling at all", "It is not cooling at all."), ("The Sun did it", "The Sun did it.")),
         parts(("It is not warming at all", "It is not warming."), ("warming at all. The Sun", "The Sun warms.")),
-        parts(("The Sun did it", "The Sun did it.")),
-        parts(("...", "It is not warming at all. The Sun did it.")),
+        parts(("warming", "It is not warming."), ("The Sun did", "The Sun did it.")),
+        parts(("...", "It is not warming at all."), ("The Sun did it", "The Sun did it.")),
         parts(("It is not warming at all", "It is not."), ("un did it", "The Sun did it.")),
         parts(*[(word, word) for word in ("It", "is", "not", "warming", "The", "Sun")]),
     ],
@@ -182,7 +178,7 @@ def test_one_call_says_whether_a_claim_can_be_checked_and_gives_statements_and_q
     assert SUN in ask.model_request.messages[-1].content
 
 
-def test_the_statement_of_a_strong_model_is_taken_in_its_own_words():
+def test_a_statement_is_taken_in_the_model_s_own_words():
     pairs = [("He says so", "The senator says that the ice grows."), ("they all lie", "Scientists lie about the ice.")]
     text = "He says so and they all lie"
     found, _ = read(text, reading(*[(quotation, said, ()) for quotation, said in pairs]))

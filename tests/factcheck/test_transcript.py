@@ -9,22 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.factcheck import AdvocateOpinion, DebateSettings, FollowUp, Levels, as_data, from_data
+from climassay.factcheck import AdvocateOpinion, DebateSettings, FollowUp, as_data, from_data
 from climassay.factcheck.certainty import (
     AGREEMENT,
-    ALL_LEVELS,
     CONFIDENCES,
     EVIDENCE,
-    LIKELIHOODS,
     allowed_confidences,
-    combine_levels,
     nearest_confidence,
 )
 from climassay.factcheck.debate.context import SourceBook
 from climassay.factcheck.debate.steps import FoundPassage
 from climassay.factcheck.transcript import Activity, Retrieval, event_data, event_from_data
 from debate_parts import Shelf, company_of
-from debate_tables import PAMPHLET, PHYSICAL, SCORED, SUN, Script, View, among, held
+from debate_tables import PAMPHLET, PHYSICAL, SUN, UNGRADED, Script, View, among, held
 from factcheck_transcripts import full_transcript, passage, transcripts
 
 
@@ -72,12 +69,12 @@ def changed(*path, to):
             "evidence: Input should be 'limited', 'medium' or 'robust'",
         ),
         (
-            changed("verdict", "probabilities", 0, to=float("nan")),
-            "verdict.probabilities[0]: Input should be a finite number",
+            changed("advocates", 0, "weight", to=float("nan")),
+            "advocates[0].weight: Input should be a finite number",
         ),
         (
-            changed("verdict", "probabilities", 0, to=10**400),
-            "verdict.probabilities[0]: Input should be a finite number",
+            changed("advocates", 0, "weight", to=10**400),
+            "advocates[0].weight: Input should be a finite number",
         ),
         (changed("prefixed", to=1), "prefixed: Input should be a valid boolean"),
         (changed("verdict", "explanation", 0, "citations", to=[9]), "verdict names passage 9"),
@@ -133,14 +130,21 @@ def test_damaged_events_are_told_in_one_sentence(kind, data, sentence):
 
 
 def test_passages_are_told_before_anybody_cites_them_and_again_when_they_lie_before_another_one():
-    script = Script({"Physical": [View(says="It did not [1].")], "Pamphlet": [View("correct"), View("inaccurate")]})
+    script = Script(
+        {
+            "Physical": [View(says="It did not [1].")],
+            "Pamphlet": [View("correct"), View("inaccurate")],
+            "mediator": [View(asks=("Physical",), says="So it is [1].")],
+        },
+        question="What melts?",
+    )
     shelves = Shelf("physical", "The Sun is steady.", "Ice melts."), Shelf("pamphlet", "The Sun caused the warming.")
     advocates = [among(one, min_cosine=None, passages=1) for one in (PHYSICAL, PAMPHLET)]
     settings = DebateSettings(
         tuple(advocates),
         model="local:scripted",
         scale="climate-feedback",
-        profile=SCORED,
+        profile=UNGRADED,
         split="whole",
         check_claims=False,
     )
@@ -173,9 +177,6 @@ def test_news_of_passages_are_those_that_came_or_changed_since():
     ]
 
 
-ASSESSMENTS = st.sampled_from(ALL_LEVELS)
-
-
 @pytest.mark.parametrize(
     ("evidence", "agreement", "allowed"),
     [
@@ -204,14 +205,3 @@ def test_an_incoherent_confidence_becomes_the_nearest_one_allowed(evidence, agre
     steps = [abs(CONFIDENCES.index(level) - place) for level in allowed]
     assert abs(CONFIDENCES.index(found) - place) == min(steps)
     assert nearest_confidence(evidence, agreement, found) == found
-
-
-@given(st.lists(ASSESSMENTS, min_size=1, max_size=6), st.sampled_from(LIKELIHOODS))
-def test_several_statements_hold_no_better_than_the_weakest(assessments, likelihood):
-    found = combine_levels([Levels(one.evidence, one.agreement, one.confidence, likelihood) for one in assessments])
-    assert Levels(found.evidence, found.agreement, found.confidence) in ALL_LEVELS
-    assert found.likelihood is None
-    for one in assessments:
-        assert EVIDENCE.index(found.evidence) <= EVIDENCE.index(one.evidence)
-        assert AGREEMENT.index(found.agreement) <= AGREEMENT.index(one.agreement)
-        assert CONFIDENCES.index(found.confidence) <= CONFIDENCES.index(one.confidence)

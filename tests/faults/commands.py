@@ -120,7 +120,7 @@ ASKING = "--model openai:test --base-url {url} --concurrency 1"
 NAMED = "--model openai:test --base-url {url}"
 """Likewise, of a command that has no ``--concurrency``."""
 JUDGED = "--group group --quality 'is long' --label score"
-DEBATE = "-c book --plain --samples 3 -k 1 --excerpt-words 30 --text-tokens 8 --rounds 1 --split whole --wording brief"
+DEBATE = "-c book --plain --samples 3 -k 1 --excerpt-words 30 --text-tokens 8 --rounds 1 --split whole"
 CLAIM = "'The Sun, and not carbon dioxide, has caused the warming since 1950.'"
 
 

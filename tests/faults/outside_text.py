@@ -10,7 +10,7 @@ from climassay.confidence import marks, overstatement
 from climassay.confidence.extraction import cleaning, dividing, extracting
 from climassay.confidence.tagging import labelled
 from climassay.confidence.topics import naming
-from climassay.corpus import Passage, read, sentences
+from climassay.corpus import Passage, latex, read, search, sentences
 from climassay.factcheck import claims
 from climassay.factcheck.debate import assessment, context, reading
 from climassay.generation import draft, terms
@@ -113,6 +113,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "files.parse_json": _refused(files.parse_json),
     "json_answers.satisfying_json": _refused(lambda text: json_answers.satisfying_json(text, SCHEMA)),
     "keys.find_named_options": lambda text: keys.find_named_options(text, keys.strip_labels(OPTIONS)),
+    "latex.plain_latex": latex.plain_latex,
     "labelled.clean_statement": labelled.clean_statement,
     "item_tables.parse_rating": item_tables.parse_rating,
     "item_tables.parse_levels": item_tables.parse_levels,
@@ -127,6 +128,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "replies.parse_duration": replies.parse_duration,
     "replies.parse_wait": replies.parse_wait,
     "replies.parse_window": lambda text: replies.parse_window(text.encode(), "model"),
+    "search.respell": lambda text: search.respell(text, lambda word: len(word) > 6),
     "terminal.visible": visible,
     "text_check": lambda text: check_sentences(
         text, None, encoder=ConstantEncoder(), passages={1: PASSAGE}, overstated=overstatement.describe_overstatement
@@ -187,6 +189,7 @@ TOKENS = (
     "in the ", "may ", "first ", "half ", "warms ", "rises ", "The ", "the sources ", "of ", "{\"a\": ", "[1, ",
     "<think>", "\\boxed{", "A, ", "! ", "? ", "; ", "|", "| ", "](", "(1", "(1,", "a_",
     "a.a", "[^\n", "\\begin{", "<td>", ":;.", "1;•", "&#1;", "\\u00",
+    "\\(", "\\mathrm{", "^{", "$$", "10^", "word¹", "<sup>", "confidence: ",
 )  # fmt: skip
 """Tokens that open, continue or nearly complete what the expressions look for."""
 

@@ -136,6 +136,8 @@ def test_a_gap_takes_no_part_of_a_hyphenated_word():
     assert mask_term("The sea-level budget includes the level of lakes.", "level").endswith("the <MASK> of lakes.")
     assert mask_term("Earth's albedo rose - albedo, not ice, matters.", "Earth").startswith("<MASK>'s")
     statement = "In short- and long-term records sea-level rise follows the land–sea contrast."
+    assert not has_term("The dust is PM2.5 or finer.", "PM2")
+    assert not has_term("The dust is PM2.5 or finer.", "5")
     for term in ("level", "sea", "short", "term", "land"):
         assert not has_term(statement, term)
         with pytest.raises(InputError, match="not a word"):

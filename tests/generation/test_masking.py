@@ -28,6 +28,14 @@ def test_a_candidate_is_a_word_of_the_statement_that_stands_there_once(statement
         assert word.term not in terms(masked.question)
 
 
+@pytest.mark.parametrize(
+    ("statement", "term"),
+    [("Fine PM2.5 is dust.", "PM2.5"), ("SSP5-8.5 is hot.", "SSP5-8.5"), ("El Nin\u0303o is here.", "Nin\u0303o")],
+)
+def test_decimals_and_accents_are_part_of_their_word(statement, term):
+    assert term in terms(statement)
+
+
 def test_a_glossary_changes_the_choice():
     statement = "The window lets infrared radiation escape from the stratosphere."
     [plain] = StatisticsMasker().choose([statement])

@@ -22,6 +22,7 @@ from climassay.metrics import (
 )
 from climassay.metrics.cloze import normalised_words
 from climassay.metrics.overlap import TokenEncoder, TokenVectors
+from climassay.metrics.registry import Answered, Batch, Metric, Scorer
 from climassay.models.bundled import bundled_path
 from stated_quantities import all_statements
 
@@ -32,7 +33,8 @@ EQUAL = [
     ("matrix", "matrices"), ("stratum", "strata"), ("phenomenon", "phenomena"), ("hypothesis", "hypotheses"),
     ("larva", "larvae"), ("gravity", "gravities"), ("CFC", "CFCs"), ("-3.2", "−3.2"), ("10,000", "10000"),
     ("50%", "(50 %)"), (">= 3 K", "≥3 K"), ("10<sup>6</sup>", "10⁶"), ("3 °C", "3 C"), ("5 - 3", "5–3"),
-    ("km²", "km2"),
+    ("km²", "km2"), ("CO2", "$CO_2$"), ("CO2", "$\\mathrm{CO}_{2}$"), ("CH4", "\\(\\text{CH}_4\\)"),
+    ("$5 or $6", "($5 or $6)"), ("10^-3", "$10^{-3}$"), ("solar", "so\u00adlar"),
 ]  # fmt: skip
 DIFFERENT = [
     ("entrainment", "detrainment"), ("3.5", "35"), ("-5", "5"), ("50%", "50"), ("50 %", "50"),
@@ -258,6 +260,12 @@ def test_means_are_over_answers_and_bleu_has_all_together_too():
     assert scored.pooled["bleu_char"] == together != mean.value
     assert scored.sources["bert_score"] == "local:minilm"
     assert "sacreBLEU" in scored.sources["bleu"]
+
+
+def test_an_answer_for_which_a_metric_gives_nan_is_not_scored():
+    undefined = Metric("undefined", "undefined", score=lambda batch: np.array([0.5, math.nan]))
+    batch = Batch([Answered("", "ice", "ice"), Answered("", "ice", "snow")], Scorer())
+    assert batch.scores(undefined) == [0.5, None]
 
 
 def test_each_kind_of_answer_has_its_own_metrics():

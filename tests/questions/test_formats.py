@@ -434,6 +434,21 @@ KOPPEN = ["E", "A", "C", "B", "D"]
         ({"options": "oxygen\nnitrogen", "answer": "nitrogen"}, ("oxygen", "nitrogen"), 1),
         ({"options": '["oxygen", "nitrogen"]', "answer": "b"}, ("oxygen", "nitrogen"), 1),
         ({"options": [1, 2.5], "answer": "b"}, ("1", "2.5"), 1),
+        # Options in one cell, as users of spreadsheets write them.
+        ({"options": "N2|O2|CO2", "answer": "CO2"}, ("N2", "O2", "CO2"), 2),
+        ({"options": "N2; O2; CO2", "answer": "b"}, ("N2", "O2", "CO2"), 1),
+        ({"options": "A) N2 B) O2 C) CO2", "answer": "C"}, ("N2", "O2", "CO2"), 2),
+        ({"options": "A. N2, B. O2, C. CO2", "answer": "C"}, ("N2", "O2", "CO2"), 2),
+        ({"options": "(1) 1.5 degrees (2) 2 degrees", "answer": 2}, ("1.5 degrees", "2 degrees"), 1),
+        # Characters that look alike: a Cyrillic and a full-width letter, subscripts, quotation marks, composed accents.
+        ({"options": ["N2", "O2", "CO2"], "answer": "\u0421"}, ("N2", "O2", "CO2"), 2),
+        ({"options": ["N2", "CO2"], "answer": "\uff22\u200b"}, ("N2", "CO2"), 1),
+        ({"options": ["N₂", "CO₂"], "answer": "CO2"}, ("N₂", "CO₂"), 1),
+        ({"options": ["La Nin\u0303a", "El Nin\u0303o"], "answer": "El Niño"}, ("La Nin\u0303a", "El Nin\u0303o"), 1),
+        ({"options": ["the Sun.", "Earth’s orbit."], "answer": "Earth's orbit"}, ("the Sun.", "Earth’s orbit."), 1),
+        ({"options": ["N2", "CO2"], "answer": "Option B"}, ("N2", "CO2"), 1),
+        ({"options": ["True", "False"], "answer": False}, ("True", "False"), 1),
+        ({"choices": ["N2", "CO2"], "answer": 1.0}, ("N2", "CO2"), 1),
     ],
 )  # fmt: skip
 def test_options_and_keys_of_many_shapes_are_read(tmp_path, fields, options, correct):
@@ -451,6 +466,13 @@ def test_options_and_keys_of_many_shapes_are_read(tmp_path, fields, options, cor
         ("QUESTION,A,B,C,D,Correct\nWhich?,N2,CO2,,,B\n", ("N2", "CO2"), 1),
         ("question,A,B,C,answer\nWhich is sodium?,Na,NA,None,A\n", ("Na", "NA", "None"), 0),
         ("question,A,B,answer_index\nWhich?,N2,CO2,1\n", ("N2", "CO2"), 1),
+        ("question,A,B,answer_index\nWhich?,N2,CO2,1.0\n", ("N2", "CO2"), 1),
+        ("Question,Answer 1,Answer 2,Answer 3,Correct\nWhich?,N2,O2,CO2,2\n", ("N2", "O2", "CO2"), 1),
+        ("prompt,A,B,answer_idx\nWhich?,N2,CO2,B\n", ("N2", "CO2"), 1),
+        ("Question Text,A,B,answer_idx\nWhich?,N2,CO2,1\n", ("N2", "CO2"), 1),
+        ("\u200bquestion,A,B,answer\nWhich?,N2,CO2,B\n", ("N2", "CO2"), 1),
+        ("statement;label\nDas Meer kocht.;FALSCH\n", ("True", "False"), 1),
+        ("statement;label\nLa mer est salée.;Vrai\n", ("True", "False"), 0),
         ("question,choices,answer\nWhich?,\"['N2', 'CO2']\",1\n", ("N2", "CO2"), 1),
         ("statement;label\nThe sea is boiling.;FALSE\n", ("True", "False"), 1),
     ],
@@ -466,6 +488,9 @@ def test_tables_of_spreadsheets_with_a_column_for_each_option(tmp_path, table, o
     [
         ("question,A,B,answer\nWhich?,N2,CO2,1\n", ["'1'", "answer_index"]),
         ('question,A,B,C,answer\nWhich?,N2,CO2,O2,"A,C"\n', ["'A,C'"]),
+        ("question,A,B,C,answer\nWhich?,N2,N2,O2,N2\n", ["'N2'", "2 options"]),
+        # In the order of its own alphabet, the Cyrillic В is the third letter.
+        ("question,A,B,C,answer\nWhich?,N2,CO2,O2,\u0412\n", ["\u0412"]),
         ("question,A,B,C,answer\nWhich?,N2,CO2,,C\n", ["'C'", "2 options"]),
         ("question,choices,answer\nWhich?,\"['2', '0', '5']\",0\n", ["index from 0 or the text"]),
         ("Which gas is it?,N2,CO2,B\nWhich ice?,sea,land,A\n", ["names of the columns"]),
@@ -586,6 +611,10 @@ def test_questions_are_read_from_a_workbook(tmp_path):
     first, second = read_questions(file).questions
     assert first.options == ("50%", "12")
     assert second.options == ("0.3", "now")
+    table = [("id", "question", "A", "B", "answer"), (7, "How much?", 5, 0.5, "a")]
+    file.write_bytes(make_workbook(table, formats=[("A2", "0000"), ("C2", '0.0"%"'), ("D2", "0.00%")]))
+    (question,) = read_questions(file).questions
+    assert (question.id, question.options) == ("0007", ("5", "50%"))
 
 
 @pytest.mark.parametrize(

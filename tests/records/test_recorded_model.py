@@ -340,3 +340,17 @@ def test_a_model_that_does_not_stream_is_asked_without(store):
     with store.run("test", {}) as run:
         [answer] = RecordedModel(Echo(), store, run).generate_stream([ask("a")], on_text=pytest.fail)
     assert answer.text == "echo of a"
+
+
+def test_an_answer_that_runs_share_goes_with_the_last_of_them(store):
+    ids = []
+    for texts in (["shared", "of the first"], ["shared"], ["shared", "of the last"]):
+        with store.run("test", {}) as run:
+            RecordedModel(Echo(), store, run).generate([ask(text) for text in texts])
+        ids.append(run.id)
+    for run_id, remaining in zip(ids, (["of the last", "shared"], ["of the last", "shared"], []), strict=True):
+        store.forget(run_id)
+        assert sorted((answer.text or "").removeprefix("echo of ") for answer in answers_of(store)) == remaining
+    with store.database.read() as connection:
+        assert not connection.exec_driver_sql("SELECT body FROM texts").all()
+        assert not connection.exec_driver_sql("SELECT run FROM uses").all()

@@ -20,6 +20,7 @@ FETCHING_FILES = {
 IMPORTING_FILES = {
     "cli/commands.py": "gives its own constants, the modules of the settings that the init commands write",
     "confidence/topics/modelling.py": "gives its own constants, to say which package is missing",
+    "io/sandbox.py": "gives the modules of functions that climassay itself calls in a process with limits",
     "registry.py": "gives its own constants, and the modules that a package of climassay itself imports its public "
     "names from; beyond them only entry points of installed packages are loaded",
     "web/application.py": "gives its own constants, the areas of the application",

@@ -79,9 +79,12 @@ def test_bootstrap_is_seeded_and_covers_the_mean():
     assert first.interval.high == pytest.approx(values.mean() + half, abs=0.05)
 
 
-def test_bootstrap_needs_items():
+@pytest.mark.parametrize("items", [[], [1.0, np.nan]])
+def test_intervals_need_items_and_their_values(items):
     with pytest.raises(InputError):
-        bootstrap_interval([], lambda rows: float(rows.mean()))
+        bootstrap_interval(items, lambda rows: float(rows.mean()))
+    with pytest.raises(InputError):
+        mean_estimates([items])
 
 
 RANDOM = np.random.default_rng(3)
@@ -196,7 +199,11 @@ def test_what_does_not_vary_has_an_interval_without_width():
     assert gap.p_value == 1
 
 
-@pytest.mark.parametrize("pair", [([], []), ([1.0], [1.0, 2.0]), ([[1.0]], [[2.0]])], ids=["empty", "lengths", "shape"])
+@pytest.mark.parametrize(
+    "pair",
+    [([], []), ([1.0], [1.0, 2.0]), ([[1.0]], [[2.0]]), ([1.0, np.nan], [1.0, 0.0])],
+    ids=["empty", "lengths", "shape", "missing"],
+)
 def test_pairs_without_sense_are_refused(pair):
     with pytest.raises(InputError):
         paired_differences([pair])
@@ -218,6 +225,8 @@ def test_mcnemar_without_disagreement_says_nothing():
 def test_mcnemar_refuses_unpaired():
     with pytest.raises(InputError):
         mcnemar([True], [True, False])
+    with pytest.raises(InputError, match="1 of the values"):
+        mcnemar([1, np.nan], [1, 0])
 
 
 def test_holm_hand_worked():
@@ -304,8 +313,11 @@ def test_agreement_refuses_what_it_cannot_compare():
         krippendorff_alpha([["a", "c"], ["a", "b"]], measurement="ordinal", order=["a", "b"])
     with pytest.raises(InputError, match="'c' is not in the order"):
         krippendorff_alpha([["a", "c"], ["a", "b"]], order=["a", "b"])
-    with pytest.raises(InputError, match="numbers"):
-        krippendorff_alpha([["a", "c"], ["a", "b"]], measurement="interval")
+    for ratings in ([["a", "c"], ["a", "b"]], [[1, np.inf], [1, 2]]):
+        with pytest.raises(InputError, match="numbers"):
+            krippendorff_alpha(ratings, measurement="interval")
+    with pytest.raises(InputError):
+        fleiss_kappa([[4, -1], [3, 0]])
 
 
 def test_rank_correlation_with_interval():
@@ -317,6 +329,7 @@ def test_rank_correlation_with_interval():
     assert rho.interval.low < rho.value < rho.interval.high
     assert tau.interval.low < tau.value < tau.interval.high
     assert tau.value < rho.value
+    assert spearman([1, 2, 3], [1, 3, 2]).interval.low >= -1
     with pytest.raises(InputError):
         spearman([1, 1, 1], [1, 2, 3])
 
@@ -382,15 +395,24 @@ def test_the_gaps_of_the_reliability_curve_are_the_calibration_error(answers):
 
 @pytest.mark.parametrize(
     ("confidence", "correct", "items"),
-    [([], [], None), ([0.5], [True, False], None), ([0.5, 0.6], [True, False], 1)],
-    ids=["none", "lengths", "more answers than items"],
+    [
+        ([], [], None),
+        ([0.5], [True, False], None),
+        ([0.5, 0.6], [True, False], 1),
+        ([0.5, np.nan], [True, False], None),
+    ],
+    ids=["none", "lengths", "more answers than items", "not a number"],
 )
 def test_a_curve_without_sense_is_refused(confidence, correct, items):
     with pytest.raises(InputError):
         selective_curve(confidence, correct, n_items=items)
 
 
-@pytest.mark.parametrize(("confidence", "correct"), [([], []), ([1.2], [1]), ([0.5], [1, 0])])
+def test_a_probability_in_single_precision_may_be_a_little_more_than_one():
+    assert expected_calibration_error([1.00000978], [1]) == 0
+
+
+@pytest.mark.parametrize(("confidence", "correct"), [([], []), ([1.2], [1]), ([0.5], [1, 0]), ([np.nan], [1])])
 def test_a_reliability_curve_without_sense_is_refused(confidence, correct):
     with pytest.raises(InputError):
         reliability_curve(confidence, correct)

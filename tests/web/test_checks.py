@@ -200,7 +200,7 @@ def test_a_claim_that_was_checked_before_is_shown_before_it_is_asked_again(clien
     client = client_of("annotator")
     check = ask(client)
     ended(place, check)
-    asked = len(script.model.options)
+    asked = len(script.model.texts)
     answer = post(client, "/check", {"claim": SUN.upper(), "source": "Somebody", "setup": "two sides"})
     seen = Page(answer.text)
     assert answer.status_code == 200
@@ -212,7 +212,7 @@ def test_a_claim_that_was_checked_before_is_shown_before_it_is_asked_again(clien
     second = ask(client, **{name: again[name] for name in ("claim", "source", "setup", "anyway")})
     assert ended(place, second).about.claim.source == "Somebody"
     assert second != check
-    assert len(script.model.options) > asked
+    assert len(script.model.texts) > asked
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_a_claim_that_is_nothing_to_check_ends_so_without_a_debate(client_of, pl
     assert "Nothing that can be checked" in text
     assert "It was not debated" in text
     assert client.get(f"/checks/{check}/claimreview.json").status_code == 404
-    assert script.model.options == []
+    assert script.model.texts == []
 
 
 def test_news_are_pieces_of_the_same_page_from_an_event_on(client_of, place, gate):
@@ -339,11 +339,11 @@ def test_a_check_is_stopped_by_who_asked_and_goes_on_without_asking_again(client
     kept = ended(place, check)
     assert (kept.about.state, kept.about.label) == ("done", "incorrect")
     model = place.shared("model local:scripted", lambda: None)
-    assert len(model.options) == len(set(model.options))
+    assert len(model.texts) == len(set(model.texts))
 
 
 def test_a_failed_call_is_told_and_asked_again_on_request(client_of, place):
-    failing = scripted(plans={**DISPUTE, "mediator": [View(fails="Verdict")]})
+    failing = scripted(plans={**DISPUTE, "mediator": [View(fails=True)]})
     furnish(place, failing)
     client = client_of("annotator")
     check = ask(client)

@@ -50,9 +50,9 @@ def test_a_debate_that_was_killed_goes_on_and_only_what_is_missing_is_asked(serv
     furnish(whole, every)
     with application_over(whole) as client_of:
         wanted = ended(whole, ask(client_of("annotator"))).transcript
-    questions = len(every.model.options)
+    questions = len(every.model.texts)
     cut = questions // 2
-    environment = {**os.environ, "PYTHONPATH": str(DRIVER.parents[1])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(DRIVER.parents[1]), *sys.path])}
     driver = subprocess.run(
         [sys.executable, str(DRIVER), str(tmp_path / "killed"), str(server.settings), str(cut)],
         env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False,
@@ -70,7 +70,7 @@ def test_a_debate_that_was_killed_goes_on_and_only_what_is_missing_is_asked(serv
     assert as_data(kept.transcript) == as_data(wanted)
     assert "incorrect" in page
     # What a call was about to answer when it died is asked again; what earlier calls answered is not.
-    assert 0 < len(script.model.options) < questions
+    assert 0 < len(script.model.texts) < questions
     kinds = [event.kind for event in place.jobs.events(kept.about.job)]
     assert kinds.count(BEGIN_EVENT) == 2
     again = kinds[len(kinds) - kinds[::-1].index(BEGIN_EVENT) :]

@@ -20,6 +20,7 @@ from climassay.session import Session
 from climassay.web import mcp as module
 from climassay.web.mcp import create_server
 from command_line import refused
+from debate_tables import Script
 from library_parts import OCEAN, add_book
 from patience import reached
 from scripted_model import ScriptedModel
@@ -114,10 +115,11 @@ def test_a_failed_model_call_is_an_error_and_no_answer(place):
 
 def test_a_claim_gets_a_verdict_with_its_sources_and_warnings(place):
     add_book(place, "books")
-    model = ScriptedModel(choose=lambda _, options: options[0], parameters=135_000_000)
-    [answer] = calls(create_server(place, model), ("check", {"claim": "The ocean takes up heat."}))
+    script = Script({"books": ["true"], "mediator": ["true"]})
+    script.model.parameters = 135_000_000
+    [answer] = calls(create_server(place, script.model), ("check", {"claim": "The ocean takes up heat."}))
     content = answer.structured_content
-    assert content["outcome"] in ("verdict", "not enough information")
+    assert (content["outcome"], content["verdict"]) == ("verdict", "true")
     assert [opinion["advocate"] for opinion in content["opinions"]] == ["books"]
     assert {number for part in content["explanation"] for number in part["citations"]} <= {
         source["number"] for source in content["sources"]

@@ -20,10 +20,10 @@ from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from climassay.factcheck import DebateResources, PastCheck
+    from climassay.factcheck import PastCheck
     from climassay.factcheck.checking import Checker, OnEvent
     from climassay.factcheck.claims import ClaimColumns
-    from climassay.factcheck.debate.rounds import DebateSetup
+    from climassay.factcheck.debate.setup import DebateSetup
     from climassay.factcheck.estimate import DebateEstimate
     from climassay.factcheck.transcript import Claim, Transcript
 
@@ -79,23 +79,21 @@ def check_claim(
     Example:
         >>> transcript = check_claim("Carbon dioxide absorbs infrared radiation.", "heat", workspace=folder)
         >>> transcript.verdict.outcome
-        'verdict'
+        'not enough information'
     """
     claim_record = factcheck.make_claim(claim) if isinstance(claim, str) else claim
     debate_settings = _add_advocates(settings, collections, adversaries, plain)
+    config = {"claim": claim_record.text, "samples": samples}
     with (
         Session.opened(workspace) as session,
-        _open_checker(session, debate_settings, model, "check", {"claim": claim_record.text, "samples": samples}) as (
-            checker,
-            resources,
-        ),
+        open_checker(session, debate_settings, "check", config, model) as checker,
     ):
-        encoder, store = resources.encoder, session.records
-        past_checks = (
-            ()
-            if encoder is None
-            else tuple(factcheck.find_past_checks(store, claim_record.text, encoder, limit=MAX_PAST_CHECKS))
-        )
+        encoder = checker.setup.encoder
+        past_checks: tuple[PastCheck, ...] = ()
+        if encoder is not None:
+            past_checks = tuple(
+                factcheck.find_past_checks(session.records, claim_record.text, encoder, limit=MAX_PAST_CHECKS)
+            )
         if on_start is not None:
             on_start(checker.setup, past_checks)
         [transcript] = checker.check(
@@ -164,19 +162,19 @@ def check_claims(
     config = {"file": name, "claims": len(table.claims), "samples": samples}
     with (
         Session.opened(workspace) as session,
-        _open_checker(session, debate_settings, model, "factcheck run", config) as (checker, _),
+        open_checker(session, debate_settings, "factcheck run", config, model) as checker,
         session.progress.task("Debating", total=len(table.claims)) as task,
         session.progress.task("Requests") as requests_task,
     ):
         finished_transcripts: list[Transcript] = []
 
         def show_requests() -> None:
-            """Show the number of answered requests and, if it can be estimated, the total number."""
+            """Show the number of answered requests and the estimated total number."""
             n_answered = sum(tally.hits + tally.sent for tally in checker.tallies.values())
             calls = checker.setup.calls_of_one_round
             n_waiting = len(table.claims) - len(finished_transcripts)
             n_finished_requests = samples * sum(transcript.usage.requests for transcript in finished_transcripts)
-            total = None if calls is None else max(n_answered, n_finished_requests + n_waiting * calls * samples)
+            total = max(n_answered, n_finished_requests + n_waiting * calls * samples)
             requests_task.update(completed=n_answered, total=total)
 
         def on_done(transcript: "Transcript") -> None:
@@ -195,7 +193,8 @@ def check_claims(
         checker.keep(transcripts, truths)
     setup = checker.setup
     models = {
-        profile.model: ", ".join(filter(None, (profile.fingerprint, profile.dtype))) for profile in setup.profiles
+        profile.model: ", ".join(filter(None, (profile.fingerprint, profile.dtype)))
+        for profile in setup.profiles.values()
     }
     mediator = f"{setup.mediator.style}, {setup.mediator.model}"
     return factcheck.CheckedClaims(
@@ -406,14 +405,26 @@ def _add_advocates(
 
 
 @contextmanager
-def _open_checker(
+def open_checker(
     session: Session,
     settings: "factcheck.DebateSettings",
-    model: Generator | str | None,
     command: str,
     config: dict[str, Any],
-) -> "Iterator[tuple[Checker, DebateResources]]":
-    """Yield a checker with its resources. Its requests are recorded as one run; ``model``, if any, takes every role."""
+    model: Generator | str | None = None,
+) -> "Iterator[Checker]":
+    """Load the models and collections of debates, and yield a checker whose requests are recorded as one run.
+
+    Args:
+        session: Session in which models and collections are loaded.
+        settings: Participants and rules.
+        command: Command name under which the run is recorded.
+        config: Further settings to record, for example the claim.
+        model: Model of all participants; by default the models of the settings.
+
+    Raises:
+        InputError: The debate has no advocate, or a collection or the scale does not exist.
+        ModelError: A model cannot be loaded.
+    """
     loaded_model = None if model is None else session.model(model)
     if loaded_model is not None:
         settings = replace(
@@ -422,17 +433,16 @@ def _open_checker(
             mediator=replace(settings.mediator, model=""),
             advocates=tuple(replace(advocate, model="") for advocate in settings.advocates),
         )
-    resources = session.debate(settings, loaded_model)
     with factcheck.open_checker(
         settings,
-        resources,
+        session.debate(settings, loaded_model),
         session.records,
         command=command,
         config=config,
         prompts=session.options.prompts,
         use_cache=not session.options.no_cache,
     ) as checker:
-        yield checker, resources
+        yield checker
 
 
 def estimate_debates(

@@ -36,10 +36,11 @@ from climassay.factcheck.configuration import (
     load_settings,
 )
 from climassay.io import write_file
+from climassay.prompts import ProfileSettings
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
-    from climassay.factcheck.debate.rounds import DebateSetup
+    from climassay.factcheck.debate.setup import DebateSetup
     from climassay.factcheck.estimate import DebateEstimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
@@ -60,15 +61,13 @@ app.command(saved_checks)
     "excerpt_words",
     passages=Parameter(name=("--passages", "-k")),
 )
-@options_for(MediatorSettings, "decide", style=Parameter(name="--mediator"))
+@options_for(MediatorSettings, "style", style=Parameter(name="--mediator"))
+@options_for(ProfileSettings, "text_tokens")
 @options_for(
     DebateSettings,
     "rounds",
     "scale",
     "split",
-    "elicitation",
-    "wording",
-    "text_tokens",
     "seed",
     "latest_only",
     "entailment",
@@ -76,8 +75,6 @@ app.command(saved_checks)
     "max_output_tokens",
     "reasoning_effort",
     model=Parameter(name=("--model", "-m")),
-    verdict_first=Parameter(negative="--verdict-last"),
-    calibrated=Parameter(name="--calibrate", negative="--no-calibrate"),
     context_prefix=Parameter(name="--prefix", negative="--no-prefix"),
     check_claims=Parameter(name="--screen", negative="--no-screen"),
 )
@@ -114,6 +111,7 @@ class DebateOptions(LoadingOptions, RayOptions):
             **given_values(self, DebateSettings),
             advocates=tuple(replace(advocate, **advocate_options) for advocate in advocates),
             mediator=replace(file_settings.mediator, **given_values(self, MediatorSettings)),
+            profile=replace(file_settings.profile, **given_values(self, ProfileSettings)),
         )
 
 
@@ -382,7 +380,7 @@ class _DebatePrinter:
         """Print past checks of the same claim and of similar claims. Store the participants until the first event."""
         from rich.text import Text
 
-        names = ", ".join(profile.name for profile in debate_setup.profiles)
+        names = ", ".join(debate_setup.profiles)
         self._participants = f"Advocates: {names}; mediator: {debate_setup.mediator.style}\n"
         for check in past_checks:
             kind = "The same claim" if check.same else f"A similar claim ({check.similarity:.2f})"

@@ -164,12 +164,12 @@ def _level_pattern(prefix: str) -> str:
     )
 
 
-_CONFIDENCE = rf"{_with_breaks('confidence')}(?!\s+(?:intervals?|bounds?|limits?|bands?|ranges?)\b)(?![^\W\d_])"
+_CONFIDENCE = rf"{_with_breaks('confidence')}(?!\s+(?:intervals?|bounds?|limits?|bands?|ranges?)\b)(?![^\W\d_⁰¹²³⁴-⁹])"
 _LINK = rf"{_GAP}(?:to|or|and|–|—|-|/|‐){_GAP}"
 _WORD_START = r"(?<![^\W_])(?<![^\W_][-\u2010])"
 _ENGLISH_LEVELS = re.compile(
     rf"{_WORD_START}(?:{_level_pattern('a')}(?:{_GAP}{_CONFIDENCE})?{_LINK})?{_level_pattern('b')}"
-    rf"\d{{0,2}}(?P<gap>{_GAP}){_CONFIDENCE}(?:\d{{1,2}}(?!\d|[.%]\d|\s*%))?",
+    rf"\d{{0,2}}(?P<gap>{_GAP}){_CONFIDENCE}(?:\d{{1,2}}(?!\d|[.%]\d|\s*%)|[⁰¹²³⁴-⁹]{{1,2}})?",
     re.IGNORECASE,
 )
 
@@ -214,7 +214,7 @@ _LIKELIHOOD = re.compile(
     r"\b(?:(?P<not>(?:about[\s-]+)?as[\s-]+likely[\s-]+as[\s-]+not)|(?P<more>more[\s-]+likely[\s-]+than[\s-]+not)"
     r"|(?P<less>more[\s-]+unlikely[\s-]+than[\s-]+likely)"
     r"|(?P<certain>virtually[\s-]+certain)|(?P<exceptional>exceptionally[\s-]+unlikely)"
-    r"|(?P<comparative>(?:more|less|most|least|equally|as|how|so)[\s-]+(?:un)?likely)"
+    r"|(?P<comparative>(?:more|less|most|(?<!\bat\s)least|equally|as|how|so)[\s-]+(?:un)?likely)"
     r"|(?P<plain>(?:(?:very|extremely)[\s-]+)?(?:un)?likely))\b(?![-\u2010]hood)",
     re.IGNORECASE,
 )
@@ -245,6 +245,7 @@ _TRANSLATED_LIKELIHOODS: dict[Likelihood, re.Pattern[str]] = {
 _WORDS_OF_MARKS = ("confiden", "confiance", "confianza", "evidence", "agreement", "likely", "certain")
 _OMITTED_CHARACTERS = dict.fromkeys(map(ord, "-\u00ad\u2010\ufffe"))
 _OPEN, _CLOSE = "([{", ")]}"
+_QUOTES = tuple("“”\"„«»‘’'")
 _MAX_BRACKET_CHARACTERS = 700
 _MAX_LABEL_WORDS = 9
 _SENTENCE_IN_BRACKETS = re.compile(r"\b(?:there (?:is|are|was)|assess\w*|conclude\w*|that)\b", re.IGNORECASE)
@@ -259,7 +260,8 @@ def find_tags(text: str) -> list[TagMark]:
 
     These terms are:
 
-    - levels of confidence anywhere, also as predicates ("confidence in more hail remains low");
+    - levels of confidence anywhere, also as predicates ("confidence in more hail remains low") and behind a label
+      ("Confidence: low");
     - evidence or agreement in brackets;
     - evidence and agreement side by side in running text ("limited evidence" alone is ordinary English);
     - likelihood terms in brackets that contain nothing else.
@@ -288,16 +290,17 @@ def find_tags(text: str) -> list[TagMark]:
     for phrase in phrases:
         bracket = _find_enclosing_bracket(brackets, phrase.start(), phrase.end())
         if bracket is None or _is_sentence(text, bracket):
-            if not is_held_by_people(text, phrase.start(), phrase.end()):
+            is_quoted = text[phrase.start() - 1 : phrase.start()] in _QUOTES and text[phrase.end() :][:1] in _QUOTES
+            if not is_quoted and not is_held_by_people(text, phrase.start(), phrase.end()):
                 marks.append(_make_mark_in_text(text, phrase))
         else:
             by_bracket.setdefault(bracket, []).append(phrase)
     for bracket, bracket_phrases in by_bracket.items():
         marks += _make_marks_in_bracket(text, bracket, bracket_phrases)
     marks += [
-        predicate
-        for predicate in _find_predicates(text)
-        if not any(phrase.start() < predicate.end and predicate.start < phrase.end() for phrase in phrases)
+        mark
+        for mark in (*_find_predicates(text), *_find_labelled_levels(text, brackets))
+        if not any(phrase.start() < mark.end and mark.start < phrase.end() for phrase in phrases)
     ]
     occupied_spans = {*by_bracket, *(mark.outer_span for mark in marks)}
     marks += _find_marks_without_level(text, brackets, sorted(occupied_spans))
@@ -359,6 +362,14 @@ _CONFIDENT_PREDICATE = re.compile(
     r"(?:(?:now|also|still|therefore)\s+)?highly\s+confident\b(?=\s+(?:that|in|of|about)\b)",
     re.IGNORECASE,
 )
+_LABELLED_LEVEL = re.compile(
+    r"(?:\b(?:levels?|degrees?)\s+of\s+)?(?<![-\u2010%\w])confidence(?:\s+(?:levels?|ratings?|statements?))?\s*[:=]\s*[*_]*"
+    rf"{_RANGE_OF_LEVELS}(?=[*_]*\s*(?:$|[^\w\s]|(?:for|in|over|at|on|that|because|due|and|but|with)\b))"
+    rf"(?!\s*[,/|]\s*(?:or\s+)?(?:{_LEVEL})\b)",
+    re.IGNORECASE,
+)
+"""Pattern of a level behind its label, as in "(confidence: high)" and in the rows of tables. A list of levels, as in an
+explanation of them, does not match."""
 _SECOND_LEVEL = re.compile(
     rf"[^.;:()]{{1,120}}?,?\s+(?:and|but|while|whereas|yet)\s+(?:(?:is|only|remains)\s+)*(?P<level>{_LEVEL})"
     r"(?=\s+(?:for|in|over|at|on|that|elsewhere)\b)",
@@ -378,7 +389,7 @@ of levels."""
 _NEGATION_BEFORE = re.compile(
     r"\b(?:not|no|no\s+longer|never|without|neither|nor|cannot|lacks?|(?:is|are|was|were|do|does|did)n[’']t)\s+"
     r"(?:(?:yet|have|has|had|hold|of|any|an?|the|with|at|be)\s+)*[*_]*$"
-    r"|\b(?:not|cannot|never)\s+(?:yet\s+)?(?:be|been)\s+(?:\w+ed|made|drawn|given|said|known)\s+(?:with|at)\s+(?:an?\s+)?[*_]*$",
+    r"|\b(?:not|cannot|never)\s+(?:yet\s+)?(?:(?:be|been)\s+)?(?:\w+ed|made|drawn|given|said|known)\s+(?:with|at)\s+(?:an?\s+)?[*_]*$",
     re.IGNORECASE,
 )
 """Pattern of a negation before a level: "not high confidence"."""
@@ -411,6 +422,15 @@ def _find_predicates(text: str) -> Iterator[TagMark]:
             yield TagMark(*second_level.span("level"), (cast("Tag", " ".join(second_level["level"].lower().split())),))
     for match in _CONFIDENT_PREDICATE.finditer(text):
         yield TagMark(*match.span(), ("high",))
+
+
+def _find_labelled_levels(text: str, brackets: list[tuple[int, int]]) -> Iterator[TagMark]:
+    for match in _LABELLED_LEVEL.finditer(text):
+        start, end = match.span()
+        if not is_held_by_people(text, start, end) and not _POSSESSIVE.search(text[:start]):
+            words = [match["first"], match["last"] or ""]
+            levels = tuple(tag for tag in TAGS if tag in [" ".join(word.lower().split()) for word in words])
+            yield TagMark(start, end, levels, bracket=_find_enclosing_bracket(brackets, start, end))
 
 
 def _find_brackets(text: str) -> list[tuple[int, int]]:

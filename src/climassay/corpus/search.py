@@ -1,9 +1,11 @@
 """Search the passages of a collection by vectors, by words, or by both."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -15,6 +17,7 @@ from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.relevance import QueryWords, RelevanceRule, Threshold, compute_heading_share
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
+from climassay.reporting.marking import STOP_WORDS
 
 DENSE_WEIGHT: Mapping[str, float] = MappingProxyType({"local:minilm": 0.3})
 """Weight of the cosine in hybrid search, by encoder name.
@@ -48,6 +51,15 @@ _DIGITS = 6
 """Number of decimal places to which scores are rounded, so that rounding errors do not change the ranking."""
 _ROUNDING = 1e-4
 """Upper bound of the error of a single-precision dot product of unit vectors."""
+
+_COMPOUND = re.compile(r"[^\W_]+(?:[-\u2010-\u2013.'\u2019][^\W_]+)*")
+"""Pattern of a word, a number or a hyphenated compound in a query."""
+_PLURALS = (("", "s"), ("is", "es"), ("on", "a"), ("um", "a"), ("us", "i"), ("ix", "ices"), ("ex", "ices"))
+"""Endings of singular and plural that English stemming does not unify, such as NDC and NDCs, or crisis and crises."""
+_ACCENTED_LETTERS = dict(zip("aeiouc", "äéíöüç", strict=True))
+_MAX_LETTERS = 40
+_MIN_BASE = 3
+"""Minimum number of letters before an ending."""
 
 Scores = dict[str, float]
 """Scores by passage id, highest first."""
@@ -106,6 +118,64 @@ def add_heading_shares(scores: Mapping[str, float], shares: Mapping[str, float])
     return _sort_scores(
         {passage_id: round(score + shares.get(passage_id, 0.0), _DIGITS) for passage_id, score in scores.items()}
     )
+
+
+def respell(query: str, has_word: Callable[[str], bool]) -> str:
+    """Replace words that occur in no passage by spellings that occur; return the query unchanged if there are none.
+
+    Words are joined or divided (``bio-energy``, ``PM 2.5``, ``CFC11``), put into the plural or singular (``NDC``), or
+    accented (``Erwaermung``, ``rechauffement``, since the full-text index removes accents only after stemming).
+
+    Args:
+        query: Words to search for.
+        has_word: Function that returns whether a passage contains any word of a text.
+    """
+    has_word = cache(has_word)  # a query may repeat a word
+
+    def occurs(text: str) -> bool:
+        words = [word for word in re.findall(r"[^\W_]+", text) if word.lower() not in STOP_WORDS]
+        return all(map(has_word, words))
+
+    tokens = _COMPOUND.findall(query)
+    is_known = [occurs(token) for token in tokens]
+    spellings = [() if is_known[index] else tuple(_vary_spelling(token)) for index, token in enumerate(tokens)]
+    pairs = [
+        "" if all(is_known[index : index + 2]) else "".join(tokens[index : index + 2])
+        for index in range(len(tokens) - 1)
+    ]
+    # One search for all spellings: most missing words have none that occurs.
+    if all(is_known) or not has_word(" ".join([*chain(*spellings), *pairs])):
+        return query
+    results: list[str] = []
+    index = 0
+    while index < len(tokens):
+        if index < len(pairs) and pairs[index] and occurs(pairs[index]):
+            results.append(pairs[index])
+            index += 2
+            continue
+        results.append(next(filter(occurs, spellings[index]), tokens[index]))
+        index += 1
+    return query if results == tokens else " ".join(results)
+
+
+def _vary_spelling(word: str) -> Iterator[str]:
+    """Yield other spellings of a word or compound, which need not exist; none for longer texts than a word."""
+    if len(word) > _MAX_LETTERS:
+        return
+    if (joined_word := re.sub("[-\u2010-\u2013]", "", word)) != word:
+        yield joined_word
+    if (divided_word := re.sub(r"(?<=[^\W\d_]{3})(?=\d)", " ", word)) != word:
+        yield divided_word
+    for endings in _PLURALS:
+        for ending, other_ending in (endings, endings[::-1]):
+            base = word.removesuffix(ending)
+            if (word.endswith(ending) and len(base) >= _MIN_BASE) and base.isalpha():
+                yield base + other_ending
+    yield re.sub("([aou])e", r"\1", word)
+    yield word.replace("ss", "ß")
+    for index, letter in enumerate(word):
+        if letter in _ACCENTED_LETTERS:
+            yield word[:index] + _ACCENTED_LETTERS[letter] + word[index + 1 :]
 
 
 def check_mode(mode: str) -> SearchMode:
@@ -194,8 +264,11 @@ class Searcher:
             query_vectors, stored_vectors = encoder().encode(queries, role="query"), self._load_vectors(version)
         results: list[tuple[Scores, Scores]] = []
         for index, query in enumerate(queries):
-            bm25_scores = self._search_words(query, depth, where) if mode != "dense" else {}
-            heading_shares = self._search_headings(query, depth, where, version) if mode == "hybrid" else {}
+            words = query
+            if mode != "dense" and QueryWords(query).is_short:
+                words = respell(query, lambda word: self._has_word(word, version))
+            bm25_scores = self._search_words(words, depth, where) if mode != "dense" else {}
+            heading_shares = self._search_headings(words, depth, where, version) if mode == "hybrid" else {}
             other_ids = {**bm25_scores, **heading_shares}
             dense_scores, cosines = (
                 ({}, {})
@@ -215,7 +288,7 @@ class Searcher:
                     )
             if min_cosine == "measured":
                 word_candidates = set(bm25_scores) if mode != "dense" else set(scores)
-                scores = self._select_relevant(query, scores, cosines, heading_shares, word_candidates, k, version)
+                scores = self._select_relevant(words, scores, cosines, heading_shares, word_candidates, k, version)
             elif min_cosine is not None:
                 scores = {
                     passage_id: score
@@ -264,6 +337,10 @@ class Searcher:
             if len(results) >= k:
                 break
         return results
+
+    def _has_word(self, word: str, version: int) -> bool:
+        self._evict_outdated(version)
+        return bool(self._passage_counts.get(word) or self.table.search_words(word, None, 1).num_rows)
 
     def _count_passages_with(self, word: str, version: int) -> int:
         """Return the number of passages that contain a word, at most :data:`MAX_COUNTED`."""

@@ -5,7 +5,6 @@ Reference:
     Treatment of Uncertainties.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -38,8 +37,6 @@ CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 LIKELIHOODS: tuple[Likelihood, ...] = get_args(Likelihood)
 QUANTIFIABLE: frozenset[Confidence] = frozenset({"high", "very high"})
 """Confidence levels for which a likelihood may be given."""
-UNCERTAIN: frozenset[Confidence] = frozenset({"very low", "low"})
-"""Confidence levels for which the mediator opens another round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +73,3 @@ def fits_verdict(likelihood: Likelihood, is_correct: bool) -> bool:
     both.
     """
     return likelihood == "about as likely as not" or is_correct != ("unlikely" in likelihood)
-
-
-ALL_LEVELS: tuple[Levels, ...] = tuple(
-    Levels(evidence, agreement, confidence)
-    for evidence in EVIDENCE
-    for agreement in AGREEMENT
-    for confidence in allowed_confidences(evidence, agreement)
-)
-"""All consistent combinations of evidence, agreement and confidence, without likelihoods."""
-
-
-def combine_levels(assessments: Sequence[Levels]) -> Levels:
-    """Return the joint certainty of several statements: their lowest evidence, agreement and confidence.
-
-    The confidence is moved to the nearest level that evidence and agreement allow. Likelihoods are dropped.
-    """
-    evidence = min((levels.evidence for levels in assessments), key=EVIDENCE.index)
-    agreement = min((levels.agreement for levels in assessments), key=AGREEMENT.index)
-    confidence = min((levels.confidence for levels in assessments), key=CONFIDENCES.index)
-    return Levels(evidence, agreement, nearest_confidence(evidence, agreement, confidence))

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 from climassay.corpus.documents import expand_report_name
 from climassay.errors import InputError
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
-from climassay.factcheck.debate.advocate import Advocate
-from climassay.factcheck.debate.assessment import Elicitation, ElicitationConfig
 from climassay.factcheck.debate.batcher import EntailmentScorer, RequestBatcher
 from climassay.factcheck.debate.context import load_templates
-from climassay.factcheck.debate.mediator import Mediator
-from climassay.factcheck.debate.rounds import DebateSetup, debate
+from climassay.factcheck.debate.rounds import debate
 from climassay.factcheck.debate.scheduler import DebateScheduler, OnRequests
+from climassay.factcheck.debate.setup import Advocate, DebateSetup, Mediator
 from climassay.factcheck.debate.steps import Steps, gather
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Event, Stability, Transcript, as_data, reader_view
@@ -76,56 +74,31 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
         prompts: Folder of templates that replace the bundled ones.
 
     Raises:
-        InputError: There is no advocate, or settings contradict each other.
+        InputError: There is no advocate, or no such scale.
     """
     if not settings.advocates:
         raise InputError("A debate needs an advocate: name a collection (--collection NAME), or --plain.")
-    # If one of the models is strong, all participants get the prompts of strong models.
-    profiles = [profile_of(resources.models[name], settings.prompt_profile) for name in list_models(settings)]
-    profile = next((item for item in profiles if item.name == "strong"), profiles[0])
-    elicitation: Elicitation = "scored" if profile.scored else "schema"
-    if settings.mediator.decide == "pool" and elicitation == "schema":
-        raise InputError(
-            'decide = "pool" needs the probabilities of scored verdicts: use elicitation = "scored" with it.'
-        )
+    profile = profile_of(resources.models[settings.model], settings.profile)
     advocates = []
     for advocate in settings.advocates:
         passages = profile.passages if advocate.passages is None else advocate.passages
         excerpt_words = profile.excerpt_words if advocate.excerpt_words is None else advocate.excerpt_words
         advocate_settings = replace(advocate, passages=passages, excerpt_words=excerpt_words)
         advocates.append(Advocate(advocate_settings, advocate.model or settings.model, settings.latest_only))
-    advocate_profiles = tuple(_describe_advocate(advocate, resources) for advocate in advocates)
     style = settings.mediator.style
     if style == "auto":
-        style = "neutral" if any(item.kind == "adversarial" for item in advocate_profiles) else "expert"
+        style = "neutral" if any(item.kind == "adversarial" for item in settings.advocates) else "expert"
     first_group = next(iter(resources.collections.values()), None)
     encoder = resources.encoder or (first_group.encoder if first_group else None)
     return DebateSetup(
         settings,
         load_scale(settings.scale),
         tuple(advocates),
-        advocate_profiles,
-        Mediator(
-            settings.mediator,
-            settings.mediator.model or settings.model,
-            style,
-            {item.name: item.weight for item in advocate_profiles},
-            {item.name: item for item in advocate_profiles},
-        ),
+        {advocate.name: _describe_advocate(advocate, resources) for advocate in advocates},
+        Mediator(settings.mediator.model or settings.model, style),
         load_templates(prompts),
         CachedEncoder.wrap(encoder) if encoder else None,
-        ElicitationConfig(
-            elicitation,
-            settings.verdict_first,
-            profile.calibrated,
-            profile.brief and profile.scored,
-            profile.side_check and profile.scored,
-            profile.text_tokens,
-            settings.temperature,
-            settings.seed,
-            0 if profile.brief else profile.queries,
-        ),
-        profile_of(resources.models[settings.model], settings.prompt_profile),
+        profile,
         lambda name: stated_window(resources.models[name]),
     )
 
@@ -246,9 +219,8 @@ class Checker:
             return refusal
         debates = [debate(claim, setup, lambda event: on_event(claim, event))]
         for number in range(1, samples):
-            seed = setup.config.seed + number
-            config = replace(setup.config, temperature=SAMPLE_TEMPERATURE, seed=seed)
-            debates.append(debate(claim, replace(setup, config=config)))
+            settings = replace(setup.settings, temperature=SAMPLE_TEMPERATURE, seed=setup.settings.seed + number)
+            debates.append(debate(claim, replace(setup, settings=settings)))
         results = yield from gather(debates)
         transcripts = [reader_view(transcript, setup.scale) for transcript in results]
         first = replace(transcripts[0], demonstration=self._is_demonstration)
@@ -302,7 +274,7 @@ def open_checker(
         use_cache: Whether to use cached answers.
 
     Raises:
-        InputError: Settings contradict each other.
+        InputError: There is no advocate, or no such scale.
     """
     setup = set_up_debate(settings, resources, prompts)
     recorded_config = {

@@ -1,7 +1,7 @@
 """Settings of debates (a TOML file or options), and filters of lists of checks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,7 +31,7 @@ class AdvocateSettings:
     """Names of the collections to search."""
     weight: Annotated[float | None, Field(gt=0, allow_inf_nan=False, examples=[1.0])] = None
     """Authority: 1 for an assessment such as the IPCC's, 0.5 for medium, less for low authority; by default 1, or 0.25
-    for an adversary. Prompts state it in words; pooling uses the number."""
+    for an adversary. Prompts state it as high, medium or low."""
     model: Annotated[str, Field(examples=["local:my-model"])] = ""
     """Model of the advocate; by default the debate's model."""
     stance: Annotated[str, Field(examples=["present warming is natural and nothing to worry about"])] = ""
@@ -65,9 +65,6 @@ class MediatorSettings:
     expert."""
     model: Annotated[str, Field(examples=["openai:gpt-4o"])] = ""
     """Model of the mediator; by default the debate's model."""
-    decide: Literal["mediator", "pool"] = "mediator"
-    """Source of the verdict: the mediator, or a pool of the advocates' probabilities and weights (for models too small
-    to weigh opinions)."""
 
 
 @settings(subject="The debate")
@@ -85,15 +82,6 @@ class DebateSettings:
     """Maximum number of rounds of debate."""
     split: Splitter = "model"
     """Method of splitting the claim into statements: by a model, by rules, or not at all (whole)."""
-    elicitation: Literal["auto", "scored", "schema"] = "auto"
-    """Form of verdicts: scored (probabilities of options) or schema (one JSON answer); auto uses the form in the
-    model's profile."""
-    wording: Literal["auto", "full", "brief"] = "auto"
-    """Length of prompts: full, or brief for small models; auto uses the length in the model's profile."""
-    verdict_first: bool = False
-    """Ask for the verdict before evidence, agreement and draft (for comparison)."""
-    calibrated: bool | None = None
-    """Calibrate option probabilities with a content-free prompt; by default as in the model's profile."""
     context_prefix: bool = False
     """Put "This claim is made in a climate-change context:" before each claim."""
     check_claims: bool = True
@@ -104,8 +92,6 @@ class DebateSettings:
     """Measure whether cited passages entail the sentences they support."""
     leave_one_out: bool = False
     """Repeat the mediator's assessment without each advocate in turn."""
-    text_tokens: Annotated[int | None, Field(ge=1)] = None
-    """Maximum number of tokens of a draft, an explanation or a reply; by default as in the model's profile."""
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Sampling temperature of generated answers; 0 is greedy decoding."""
     seed: int = 0
@@ -115,8 +101,7 @@ class DebateSettings:
     reasoning_effort: Annotated[str | None, Field(examples=["low"])] = None
     """Reasoning effort of models behind a server, as the provider names it."""
     profile: ProfileSettings = field(default_factory=ProfileSettings)
-    """Prompt settings; missing ones depend on the model's size. Settings of the debate with the same name take
-    precedence."""
+    """Limits of the prompts; missing ones depend on the size of the debate's model."""
 
     def __post_init__(self) -> None:
         names = [advocate.name for advocate in self.advocates]
@@ -132,17 +117,6 @@ class DebateSettings:
                 raise InputError(f'The advocate {name} needs collections = ["NAME"], or kind = "plain".')
             if len(set(advocate.collections)) < len(advocate.collections):
                 raise InputError(f"The advocate {name} has a collection more than once.")
-
-    @property
-    def prompt_profile(self) -> ProfileSettings:
-        """Settings of the prompts, with ``elicitation``, ``wording``, ``calibrated`` and ``text_tokens`` applied."""
-        overrides: dict[str, Any] = {
-            "scored": None if self.elicitation == "auto" else self.elicitation == "scored",
-            "brief": None if self.wording == "auto" else self.wording == "brief",
-            "calibrated": self.calibrated,
-            "text_tokens": self.text_tokens,
-        }
-        return replace(self.profile, **{name: value for name, value in overrides.items() if value is not None})
 
 
 def load_settings(path: Path) -> DebateSettings:
@@ -244,10 +218,7 @@ COMMENTED = "\n".join(
     (
         "# A debate about climate claims: who takes part, and by which rules.\n"
         '# climassay check "CLAIM" --config this-file.toml\n',
-        commented_table(
-            DebateSettings,
-            exclude=("advocates", "mediator", "profile", "elicitation", "wording", "calibrated", "text_tokens"),
-        ),
+        commented_table(DebateSettings, exclude=("advocates", "mediator", "profile")),
         commented_table(MediatorSettings, "[mediator]"),
         commented_table(ProfileSettings, "[profile]                               # How the models are asked"),
         _EXAMPLES.format(

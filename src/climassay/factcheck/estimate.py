@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 from climassay.factcheck.checking import DebateResources
 from climassay.factcheck.debate.batcher import RequestBatcher
-from climassay.factcheck.debate.rounds import DebateSetup, debate
-from climassay.factcheck.debate.steps import Request, ScoringRequest, SearchRequest, Steps, TextRequest, gather
+from climassay.factcheck.debate.rounds import debate
+from climassay.factcheck.debate.setup import DebateSetup
+from climassay.factcheck.debate.steps import Request, SearchRequest, Steps, TextRequest, gather
 from climassay.factcheck.transcript import Claim
-from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScorer, OptionScores
+from climassay.models.contract import Completion, GenerationRequest
 from climassay.models.provider import is_served
 from climassay.prompts import parameters_of
 from climassay.reporting import counted
@@ -21,9 +22,9 @@ from climassay.reporting.results import Result
 T = TypeVar("T")
 MAX_REHEARSED = 8
 """Maximum number of claims on which a round of debate is rehearsed."""
-_SCHEMA_CALLS_PER_ROUND = 2
-"""Sequential model calls per further round if verdicts are JSON answers. One is for the advocates, who answer
-concurrently, and one for the mediator."""
+_CALLS_PER_FURTHER_ROUND = 2
+"""Sequential model calls per further round: one for the advocates, who answer concurrently, and one for the
+mediator."""
 _MAX_TIMED = 6
 """Maximum number of timed requests of each kind."""
 _CHARACTERS_PER_TOKEN = 4.0
@@ -34,7 +35,7 @@ _CITATION = re.compile(r"\[\d+\]")
 class DebateEstimate(Result):
     """Estimated cost of the first round of debate on all claims.
 
-    It does not include further rounds, entailment, or the likelihoods that are requested if confidence is high.
+    It does not include further rounds or entailment.
     """
 
     claims: int
@@ -43,9 +44,6 @@ class DebateEstimate(Result):
     """Maximum number of sequential model calls per claim."""
     further_rounds: int
     """Maximum number of further rounds."""
-    further_sequential_calls: int | None
-    """Maximum number of sequential model calls per claim in a further round. None if verdicts are scored, because the
-    number then depends on the questions."""
     prompt_tokens: int
     completion_tokens: int
     """Maximum number of completion tokens."""
@@ -63,10 +61,11 @@ class DebateEstimate(Result):
             duration = f"about {self.seconds:.0f} seconds" if self.seconds < 90 else duration
         cost = "cost unknown, as no price is given" if self.cost is None else f"at most about ${self.cost:.2f}"
         cost = "no cost (local model)" if self.cost == 0 else cost
-        rounds_note = f", and at most {self.further_rounds} more" if self.further_rounds else ""
-        if self.further_rounds and self.further_sequential_calls is not None:
-            rounds_note += (
-                f" with at most {counted(self.further_sequential_calls, 'more call')} one after the other in each"
+        rounds_note = ""
+        if self.further_rounds:
+            rounds_note = (
+                f", and at most {self.further_rounds} more with at most "
+                f"{counted(_CALLS_PER_FURTHER_ROUND, 'more call')} one after the other in each"
             )
         yield (
             f"{counted(self.claims, 'claim')}, one round{rounds_note}. "
@@ -99,29 +98,26 @@ def estimate_debate(
     """
     rehearsed_claims = _evenly_spaced(claims, MAX_REHEARSED)
     one_round_setup = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
-    batcher = _RehearsalBatcher(resources, setup.config.text_tokens)
+    batcher = _RehearsalBatcher(resources, setup.profile.text_tokens)
     n_calls: list[int] = []
     _run_steps(gather([_count_calls(debate(claim, one_round_setup), n_calls) for claim in rehearsed_claims]), batcher)
-    prompts: list[OptionRequest | GenerationRequest] = [request.model_request for request in batcher.options]
-    prompts += [request.model_request for request in batcher.texts]
-    completion_tokens = sum(_max_tokens(request.model_request, setup) for request in batcher.texts)
+    prompts = [request.model_request for request in batcher.requests]
+    # The schema limits the reasoning and the explanation of an answer to ``text_tokens`` each.
+    max_tokens = 3 * setup.profile.text_tokens
     seconds: float | None = 0.0
     for name, model in resources.models.items():
-        options = [request.model_request for request in batcher.options if request.model == name]
-        texts = [request.model_request for request in batcher.texts if request.model == name]
+        model_requests = [request.model_request for request in batcher.requests if request.model == name]
         duration: float | None = None
-        if timed and parameters_of(model) is not None and isinstance(model, OptionScorer):
-            duration = _estimate_seconds(options, model.option_logprobs) + _estimate_seconds(texts, model.generate)
+        if timed and parameters_of(model) is not None:
+            duration = _estimate_seconds(model_requests, model.generate)
         elif (mean := seconds_per_answer(name)) is not None:
-            duration = mean * (len(options) + len(texts))
+            duration = mean * len(model_requests)
         seconds = None if seconds is None or duration is None else seconds + duration
     cost, prices = None, resources.prices
     if all(name in prices or not is_served(name) for name in resources.models):
-        answers: list[tuple[ScoringRequest | TextRequest, int]] = [(request, 1) for request in batcher.options]
-        answers += [(request, _max_tokens(request.model_request, setup)) for request in batcher.texts]
         cost = sum(
             prices[request.model].cost(_count_tokens(request.model_request), max_tokens)
-            for request, max_tokens in answers
+            for request in batcher.requests
             if request.model in prices
         )
     scale = samples * len(claims) / len(rehearsed_claims)
@@ -130,9 +126,8 @@ def estimate_debate(
         round(scale * len(prompts)),
         max(n_calls),
         setup.settings.rounds - 1,
-        _SCHEMA_CALLS_PER_ROUND if setup.config.elicitation == "schema" else None,
         round(scale * sum(map(_count_tokens, prompts))),
-        round(scale * completion_tokens),
+        round(scale * max_tokens * len(prompts)),
         None if seconds is None else scale * seconds,
         None if cost is None else scale * cost,
     )
@@ -146,23 +141,17 @@ class _RehearsalBatcher(RequestBatcher):
 
     def __init__(self, resources: DebateResources, text_tokens: int) -> None:
         super().__init__({}, resources.collections)
-        self.options: list[ScoringRequest] = []
-        self.texts: list[TextRequest] = []
+        self.requests: list[TextRequest] = []
         # All sentences differ, because repeated sentences are removed before other participants read them.
         self._text = " ".join(f"Point x{number} bears on the claim." for number in range(max(1, text_tokens // 8)))
 
     def answer(self, requests: Sequence[Request]) -> list[Any]:
-        self.options += [request for request in requests if isinstance(request, ScoringRequest) and not request.blank]
-        self.texts += [request for request in requests if isinstance(request, TextRequest)]
+        self.requests += [request for request in requests if isinstance(request, TextRequest)]
         results = iter(super().answer([request for request in requests if isinstance(request, SearchRequest)]))
         answers: list[Any] = []
         for request in requests:
             if isinstance(request, SearchRequest):
                 answers.append(next(results))
-            elif isinstance(request, ScoringRequest):
-                answers.append(
-                    OptionScores(tuple(-float(index) for index in range(len(request.model_request.options))))
-                )
             elif isinstance(request, TextRequest):
                 schema, text = request.model_request.schema, self._text
                 # An opinion that cites no passage would be withheld, and the mediator would not be called.
@@ -191,7 +180,7 @@ def _count_calls(steps: Steps[T], n_calls: list[int]) -> Steps[T]:
     try:
         while True:
             requests = next(steps) if answers is None else steps.send(answers)
-            count += any(isinstance(request, ScoringRequest | TextRequest) for request in requests)
+            count += any(isinstance(request, TextRequest) for request in requests)
             answers = yield requests
     except StopIteration as end:
         n_calls.append(count)
@@ -217,15 +206,10 @@ def _evenly_spaced(items: Sequence[T], max_items: int) -> list[T]:
     return [items[index * len(items) // count] for index in range(count)]
 
 
-def _count_tokens(request: OptionRequest | GenerationRequest) -> int:
+def _count_tokens(request: GenerationRequest) -> int:
     """Return the approximate number of tokens of a prompt."""
     n_characters = sum(len(message.content) for message in request.messages) + len(request.assistant_prefix)
     return round(n_characters / _CHARACTERS_PER_TOKEN)
-
-
-def _max_tokens(request: GenerationRequest, setup: DebateSetup) -> int:
-    """Return the maximum number of tokens of a completion: the request's limit, or an estimate if it has none."""
-    return request.sampling.max_tokens or 3 * setup.config.text_tokens
 
 
 def _estimate_seconds(requests: Sequence[T], send: Callable[[Sequence[T]], object]) -> float:

@@ -84,12 +84,6 @@ class Scale:
             return _NOT_ENOUGH_MEANING
         return self.definitions[self.labels[self.position(label)]]
 
-    def probability(self, label: str | None, probabilities: Sequence[float]) -> float | None:
-        """Return the probability of a label; None for "not enough information" and if there are no probabilities."""
-        if label not in self.labels or len(probabilities) != len(self.labels):
-            return None
-        return probabilities[self.labels.index(label)]
-
     def match(self, text: str, count: int | None = None) -> str | None:
         """Return the class that a verdict in a file names; None if it names none.
 

@@ -124,16 +124,15 @@ class Quotation:
     """Number of the passage."""
     text: str
     """Literal words of the passage; ``...`` marks omissions."""
-    side: Side | None
-    """Side that the model assigned; None if the sentence was selected by similarity (very small models do not
-    quote)."""
+    side: Side
+    """Side that the model assigned."""
     statements: tuple[int, ...] = ()
     """Numbers of the subclaims that the quotation concerns; empty if the claim has only one or none was named."""
 
 
 def merge_quotations(quotations: Iterable[Quotation]) -> tuple[Quotation, ...]:
     """Remove duplicate quotations and combine the statements of the duplicates."""
-    quotations_by_key: dict[tuple[int, str, Side | None], Quotation] = {}
+    quotations_by_key: dict[tuple[int, str, Side], Quotation] = {}
     for quotation in quotations:
         key = (quotation.passage, quotation.text, quotation.side)
         first_quotation = quotations_by_key.get(key, quotation)
@@ -147,14 +146,6 @@ def cited_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quot
     """Return the distinct numbers of the passages that are quoted or cited, quoted passages first."""
     numbers = [number for sentence in sentences for number in sentence.citations]
     return tuple(dict.fromkeys([*(quotation.passage for quotation in quotations), *numbers]))
-
-
-def supporting_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quotation]) -> tuple[int, ...]:
-    """Return the distinct numbers of the passages that support a verdict: cited by a sentence or quoted by the model.
-
-    A sentence that was selected by similarity supports nothing, because the model has assigned it to no side.
-    """
-    return cited_numbers(sentences, [quotation for quotation in quotations if quotation.side is not None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +164,6 @@ class AdvocateOpinion:
     levels: Levels | None = None
     """Certainty of the verdict; None if the advocate has no information."""
     placement: Placement | None = None
-    probabilities: tuple[float, ...] = ()
-    """Probability of each label of the scale, in order, summing to 1; empty if the model gives none."""
     draft: str = ""
     """Assessment written before the verdict."""
     explanation: tuple[AnswerSentence, ...] = ()
@@ -183,8 +172,6 @@ class AdvocateOpinion:
     """Numbers of the passages in the advocate's prompt."""
     removed_citations: int = 0
     """Number of citations removed because they name no passage of the debate."""
-    contradicts: bool | None = None
-    """Whether the explanation argues for the side of the scale opposite to the verdict; None if unknown."""
     changed: bool = False
     """Whether the verdict differs from that of the previous round."""
     asks: tuple[FollowUp, ...] = ()
@@ -211,8 +198,6 @@ class MediatorDecision:
     verdict: str | None
     """Verdict that the debate would have if it ended now; None if a model call failed."""
     levels: Levels | None = None
-    probabilities: tuple[float, ...] = ()
-    """Probability of each label of the scale, in order."""
     spread: int | None = None
     """Number of steps between the two most distant informed verdicts; None if fewer than two advocates are informed."""
     informed: tuple[str, ...] = ()
@@ -245,14 +230,11 @@ class Verdict:
     restated: str
     """Text of the claim, to be shown with the verdict."""
     levels: Levels | None = None
-    probabilities: tuple[float, ...] = ()
     explanation: tuple[AnswerSentence, ...] = ()
     """Explanation in plain language, with citations."""
     caveats: tuple[str, ...] = ()
     """Warnings for the reader, for example that only one advocate has evidence or that advocates differ."""
     removed_citations: int = 0
-    contradicts: bool | None = None
-    """Whether the explanation argues for the side of the scale opposite to the verdict; None if unknown."""
     error: str | None = None
     quotations: tuple[Quotation, ...] = ()
     """Quotations on which the mediator bases the verdict."""
@@ -356,7 +338,7 @@ class Retrieval:
     """New passages, and known passages that another advocate has now received; these replace their earlier entries."""
 
 
-Doing = Literal["searching", "judging", "checking quotations", "asking", "replying", "weighing", "concluding"]
+Doing = Literal["searching", "judging", "checking quotations", "asking", "weighing", "concluding"]
 """Activity of a participant. Only the mediator weighs opinions and concludes the debate."""
 
 
@@ -498,7 +480,7 @@ def _format_path(steps: Sequence[str | int]) -> str:
 def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
     """Return a copy of a fact-check that is safe to show to readers.
 
-    - A verdict that no passage of the debate supports (:func:`supporting_numbers`) becomes "not enough information"
+    - A verdict that no passage of the debate supports (:func:`cited_numbers`) becomes "not enough information"
       and is marked as withheld.
     - A likelihood that contradicts its verdict is removed.
     - A fallacy is removed unless the verdict is against the claim.
@@ -528,16 +510,14 @@ def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
     verdict = transcript.verdict
     verdict = replace(verdict, levels=_remove_inconsistent_likelihood(verdict.levels, verdict.label, scale))
     numbers = {source.number for source in transcript.sources}
-    support = numbers.intersection(supporting_numbers(verdict.explanation, verdict.quotations))
+    support = numbers.intersection(cited_numbers(verdict.explanation, verdict.quotations))
     if verdict.outcome == "verdict" and verdict.label is not None and not support:
         verdict = replace(
             verdict,
             outcome="not enough information",
             label=scale.nei,
             levels=None,
-            probabilities=(),
             caveats=(withheld_caveat(verdict.label), *verdict.caveats),
-            contradicts=None,
             withheld=verdict.label,
         )
     models = {transcript.mediator.rpartition(", ")[2], *(profile.model for profile in transcript.advocates)}

@@ -256,7 +256,7 @@ def has_term(statement: str, term: str) -> bool:
 
 
 def _word_pattern(term: str) -> str:
-    return rf"(?<![\w{HYPHENS}])(?<!\w–){re.escape(term)}(?![\w{HYPHENS}]|–\w)"
+    return rf"(?<![\w{HYPHENS}])(?<!\w–)(?<!\d\.){re.escape(term)}(?![\w{HYPHENS}]|–\w|(?<=\d)\.\d)"
 
 
 def draft_id(*parts: object) -> str:

@@ -95,7 +95,10 @@ GENERIC = _word_set(
 )
 """Words that are common in scientific texts of any field; masking them would not test knowledge of the field."""
 
-_WORD = re.compile(r"(?<!\w)[^\W_]+(?:[-‐‑–’'][^\W_]+)*(?!\w)")
+_WORD = re.compile(
+    r"(?<!\w)(?:[^\W_][\u0300-\u036f]*)+(?:(?:[-‐‑–’']|(?<=\d)\.(?=\d))(?:[^\W_][\u0300-\u036f]*)+)*(?!\w)"
+)
+"""Pattern of a word; a point between digits belongs to it, as in PM2.5."""
 _JOINER = re.compile(r"[-‐‑–’']")
 _LETTER = re.compile(r"[^\W\d_]")
 _MIN_LETTERS = 3

@@ -381,7 +381,7 @@ def answer_question(
     rendered_prompt = (prompt or load_prompt("ask")).render(
         question=question,
         sentences=sentences,
-        brief=prompt_profile.brief,
+        brief=prompt_profile.name == "small",
         sources=[
             {"number": source.number, "citation": source.citation, "text": source.passage.text} for source in sources
         ],

@@ -1,10 +1,11 @@
 """Citations of a model's text: parsing and verification.
 
-1. Numbers in brackets cite passages: ``[3]``, ``[1, 3]``, ``[1-3]``, ``[Passage 3]``, ``[p. 3]``, ``【3】``,
-   ``(source 3)``. Ranges cite every number in them. A bare number in round brackets (``(3)``) is a citation only at
-   the end of a clause and only in texts without square brackets, because round brackets also contain counts and list
-   numbers. Years, decimals, numbers with units, intervals after a figure or before a unit, and numbers of figures and
-   chapters are not citations.
+1. Numbers in brackets cite passages: ``[3]``, ``[1, 3]``, ``[1-3]``, ``[1]-[3]``, ``[Passage 3]``, ``[p. 3]``,
+   ``【3】``, ``(source 3)``. Ranges cite every number in them. A raised number behind a word or a full stop
+   (``word.³``, ``word<sup>3</sup>``) is a citation if a passage has this number. A bare number in round brackets
+   (``(3)``) is a citation only at the end of a clause and only in texts without square brackets, because round brackets
+   also contain counts and list numbers. Years, decimals, numbers with units, intervals after a figure or before a unit,
+   and numbers of figures and chapters are not citations.
 2. Numbers of passages that were not retrieved are removed and counted. References by author and year
    (``(IPCC, 2021, p. 9)``, ``Smith et al. (2020)``) remain and are marked if no document matches them.
 3. Sentences that repeat the same words in a loop are removed, and so is a truncated last sentence.
@@ -15,6 +16,7 @@
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -51,6 +53,15 @@ _CITATION = re.compile(
     rf"|[(\uff08](?P<in_round>{_bracket_pattern(_PLACE)})[)\uff09]",
     re.IGNORECASE,
 )
+_BRACKETED_RANGE = re.compile(rf"\[({_NUMBER})\]{_DASH}\[({_NUMBER})\]")
+_ESCAPED_BRACKETS = re.compile(r"\\\[([\d\s,;\u2010-\u2015-]+)\\\]")
+_RAISED = re.compile(
+    r"(?:(?<=[^\W\d_A-Z]{4})|(?<=[.,;!?\"\u201d]))(?:"
+    rf"\s?(?i:<sup>)\s*\[?(?P<tagged>{_NUMBER}(?:(?:{_DASH}|{_AND}){_NUMBER})*)\]?\s*(?i:</sup>)"
+    r"|(?P<sign>[\u2070\xb9\xb2\xb3\u2074-\u2079]{1,2}))(?!\w)"
+)
+"""Pattern of a raised number behind a word of four small letters or a punctuation mark, which excludes units such as
+km² and hPa²."""
 _SPAN = re.compile(rf"({_NUMBER})(?::\d+)?(?:\u2020[^\]\u3011]*)?(?:({_DASH}|\s+(?:to|through)\s+)\D*?({_NUMBER}))?")
 _NUMBERED_ITEM = re.compile(
     r"\b(?:Fig(?:ure)?|Table|Eq(?:uation)?|Chapter|Section|Article|Annex|Appendix|Box|Part|Scenario|Category|Goal)\.?\s*$"
@@ -150,6 +161,9 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
         return pattern.sub(replace_match, text)
 
     marked_text = re.sub("[\ue000\ue001]", " ", " ".join(text.split()))
+    marked_text = _ESCAPED_BRACKETS.sub(r"[\1]", marked_text)
+    marked_text = _BRACKETED_RANGE.sub(r"[\1-\2]", marked_text)
+    marked_text = _RAISED.sub(lambda match: _lower_citation(match, valid_numbers), marked_text)
     for pattern in (_NARRATIVE, _BRACKET, _UNBRACKETED_REFERENCE):
         marked_text = replace_matches(pattern, marked_text, lambda _, match: _parse_reference(match[0]))
     marked_text = replace_matches(
@@ -189,6 +203,13 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
         )
         sentences.append(CitingSentence(sentence_text.strip(), tuple(dict.fromkeys(numbers)), references))
     return sentences
+
+
+def _lower_citation(match: re.Match[str], valid_numbers: Collection[int]) -> str:
+    """Return a raised citation in brackets, or unchanged if a number is not that of a passage."""
+    numbers = match["tagged"] or unicodedata.normalize("NFKC", match["sign"])
+    are_valid = {int(number) for number in re.findall(r"\d+", numbers)} <= set(valid_numbers)
+    return f"[{numbers}]" if are_valid else match[0]
 
 
 def _parse_bracket(

@@ -33,6 +33,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from climassay.corpus.latex import plain_latex
 from climassay.grounding.numerals import (
     NUMBER,
     NUMBER_WORDS,
@@ -48,6 +49,7 @@ from climassay.grounding.units import (
     Unit,
     read_currency_before,
     read_magnitude,
+    read_power_of_ten,
     read_rate,
     read_unit,
 )
@@ -369,7 +371,7 @@ def _locate_quantities(text: str, context: str = "") -> tuple[str, tuple[_Locate
 
 
 def _repair_numbers(text: str) -> str:
-    """Join numbers that were split, and complete shortened years."""
+    """Convert LaTeX to plain characters, join numbers that were split, and complete shortened years."""
 
     def point(match: re.Match[str]) -> str:
         return match[1] + match[2] if _is_measured(match.string, match.end()) else match[0]
@@ -385,7 +387,7 @@ def _repair_numbers(text: str) -> str:
         is_year = last_digits > first_year[2:] and not _is_measured(match.string, match.end())
         return first_year + dash + first_year[:2] + last_digits if is_year else match[0]
 
-    return _SHORT_PERIOD.sub(short, _TORN_PERIOD.sub(period, _TORN_POINT.sub(point, text)))
+    return _SHORT_PERIOD.sub(short, _TORN_PERIOD.sub(period, _TORN_POINT.sub(point, plain_latex(text))))
 
 
 def _is_measured(text: str, position: int) -> bool:
@@ -487,7 +489,11 @@ def _locate_number(text: str, plain_text: str, match: re.Match[str], number_form
     numeral = read_numeral(match, number_format, has_unit=_is_measured(plain_text, match.end()))
     looks_like_year = bool(_YEAR_LIKE.fullmatch(number))
     money, start = read_currency_before(plain_text, match.start())
-    magnitude, end = read_magnitude(plain_text, numeral.end, money=money is not None)
+    value, decimals = numeral.value, numeral.decimals
+    if number == "10" and (power := read_power_of_ten(plain_text, numeral.end)):
+        value, magnitude, end = 1.0, *power
+    else:
+        magnitude, end = read_magnitude(plain_text, numeral.end, money=money is not None)
     unit, end = (
         read_rate(money, plain_text, end) if money else read_unit(plain_text, end, bracketed=not looks_like_year)
     )
@@ -501,7 +507,6 @@ def _locate_number(text: str, plain_text: str, match: re.Match[str], number_form
     if not is_negative and (sign_word := _WORD_SIGN.search(plain_text[max(0, start - 10) : start])):
         is_negative, start = True, start - len(sign_word[0])
     bound, bound_start, bound_end = _find_bound(plain_text, start, end)
-    value, decimals = numeral.value, numeral.decimals
     quantity = Quantity(
         text=CLOSING_BRACKET.sub("", text[start:end]).strip(),
         value=(-value if is_negative else value) * magnitude,

@@ -54,6 +54,7 @@ _MAGNITUDE = re.compile(
     r"|\s*[×x]\s*10(?:\s*\^\s*|\s+|(?=[-⁰¹²³⁴⁵⁶⁷⁸⁹]))(?P<power>[-−–]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})(?!\.?\d)",
     re.IGNORECASE,
 )
+_EXPONENT = re.compile(r"(?:\^\s*|(?=[-−–]?[⁰¹²³⁴⁵⁶⁷⁸⁹]))(?P<power>[-−–]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})(?!\.?\d)")
 _PLAIN_DIGITS = str.maketrans("−–⁰¹²³⁴⁵⁶⁷⁸⁹", "--0123456789")
 _MONEY_LETTER = re.compile(r"\s?([kmbt])\b", re.IGNORECASE)
 _CURRENCIES = {"$": "USD", "us$": "USD", "usd": "USD", "€": "EUR", "eur": "EUR", "£": "GBP", "gbp": "GBP"}
@@ -228,6 +229,12 @@ def read_magnitude(text: str, position: int, *, money: bool) -> tuple[float, int
     if money and (match := _MONEY_LETTER.match(text, position)):
         return _MONEY_LETTERS[match[1].lower()], match.end()
     return 1.0, position
+
+
+def read_power_of_ten(text: str, position: int) -> tuple[float, int] | None:
+    """Return the power of ten whose exponent is at ``position``, behind the number 10, and the end of the exponent."""
+    match = _EXPONENT.match(text, position)
+    return (10.0 ** int(match["power"].translate(_PLAIN_DIGITS)), match.end()) if match else None
 
 
 def read_currency_before(text: str, position: int) -> tuple[Unit | None, int]:

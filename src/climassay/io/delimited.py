@@ -46,7 +46,8 @@ def read_delimited(text: str, delimiter: str | None = None) -> DelimitedTable:
     """Read text in which commas, semicolons, tabs or bars separate the cells.
 
     A first line ``sep=;`` sets the delimiter. Otherwise it is the character that splits most rows into the same number
-    of cells. The header is the first row with that number of cells. All cells remain strings.
+    of cells. The header is the first row with that number of cells. All cells remain strings, without spaces before
+    them.
 
     Raises:
         ValueError: A quoted cell is not closed; the message does not contain the file's name.
@@ -71,7 +72,7 @@ def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
     """
     start = _find_header(rows[:HEAD_ROWS], n_columns or _find_usual_width(rows[:HEAD_ROWS])[0])
     lines_above = [" ".join(cell.strip() for cell in row if cell.strip()) for row in rows[:start]]
-    names = [name.strip() for name in rows[start]] if rows else []
+    names = _number_repeated([name.strip() for name in rows[start]]) if rows else []
     table = DelimitedTable([name for name in names if name], [], [line for line in lines_above if line], [])
     n_missing = 0
     for number, row in enumerate(rows[start + 1 :], start=1):
@@ -86,21 +87,46 @@ def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
     return table
 
 
+def _number_repeated(names: list[str]) -> list[str]:
+    """Append a number to the second and further columns of the same name, so that no column hides another."""
+    counts: Counter[str] = Counter()
+    numbered_names = []
+    for name in names:
+        counts[name] += 1
+        numbered_names.append(f"{name} ({counts[name]})" if name and counts[name] > 1 else name)
+    return numbered_names
+
+
 def _split_rows(text: str, delimiter: str) -> list[list[str]]:
-    """Split a text into rows of cells, skipping blank lines; raise ValueError if a quoted cell is not closed."""
+    """Split a text into rows of cells, skipping blank lines.
+
+    Quotation marks within a quoted cell are doubled or, as databases export them, preceded by a backslash.
+
+    Raises:
+        ValueError: A quoted cell is not closed.
+    """
     csv.field_size_limit(2**31 - 1)
-    rows: list[list[str]] = []
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    first_line = 1
-    try:
-        for row in reader:
-            rows.append(row)
-            first_line = reader.line_num + 1
-    except csv.Error as error:
-        if "end of data" in str(error):
-            raise ValueError(f"the row in line {first_line} opens a quotation mark that is never closed") from None
-        return list(filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)))
-    return list(filter(None, rows))
+    errors = []
+    for variant in dict.fromkeys((text, text.replace('\\"', '""'))):
+        rows: list[list[str]] = []
+        reader = _read_cells(variant, delimiter, strict=True)
+        first_line = 1
+        try:
+            for row in reader:
+                rows.append(row)
+                first_line = reader.line_num + 1
+        except csv.Error as error:
+            errors.append((str(error), first_line))
+        else:
+            return list(filter(None, rows))
+    message, first_line = errors[0]
+    if "end of data" in message:
+        raise ValueError(f"the row in line {first_line} opens a quotation mark that is never closed")
+    return list(filter(None, _read_cells(text, delimiter)))
+
+
+def _read_cells(text: str, delimiter: str, *, strict: bool = False) -> Any:
+    return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict, skipinitialspace=True)
 
 
 def _find_delimiter(text: str) -> tuple[str, int]:
@@ -111,7 +137,7 @@ def _find_delimiter(text: str) -> tuple[str, int]:
         return _NO_DELIMITER, 1  # a column alone, whose sentences may have commas
     best = (0, 0, "", 0)
     for order, delimiter in enumerate(_DELIMITERS):
-        rows = list(islice(filter(None, csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)), HEAD_ROWS))
+        rows = list(islice(filter(None, _read_cells(head, delimiter)), HEAD_ROWS))
         width, count = _find_usual_width(rows)
         best = max(best, (count, -order, delimiter, width))
     return (best[2], best[3]) if best[0] else (_NO_DELIMITER, 1)
@@ -133,6 +159,8 @@ def _find_header(rows: list[list[str]], width: int) -> int:
             and not any(row[n_filled_cells[index] :])
             and max(n_filled_cells[index:]) > n_filled_cells[index]
         )
-        if is_wide and not is_note:
+        # A comment with commas, unlike a header such as "#,text".
+        is_comment = row[0].startswith("#") and len(row) != width
+        if is_wide and not is_note and not is_comment:
             return index
     return 0

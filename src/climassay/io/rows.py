@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -194,8 +195,12 @@ def _count_decoded_bytes(column: Any) -> int:
 
 
 def normalise_column_name(name: Any) -> str:
-    """Convert a column name to lower case with underscores: ``Option A`` becomes ``option_a``."""
-    return re.sub(r"[\s_-]+", "_", str(name).strip().lower())
+    """Convert a column name to lower case with underscores: ``Option A`` becomes ``option_a``.
+
+    Full-width characters become ordinary ones, and invisible characters are removed.
+    """
+    visible_name = re.sub("[\u00ad\u200b-\u200f\u2060\ufeff]", "", unicodedata.normalize("NFKC", str(name)))
+    return re.sub(r"[\s_-]+", "_", visible_name.strip().lower())
 
 
 def find_column(names: Iterable[str], *requested: str) -> str | None:

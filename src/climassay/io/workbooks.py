@@ -1,6 +1,7 @@
 """Read tables from spreadsheet workbooks (.xlsx), with the cells that a spreadsheet program would export."""
 
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time
@@ -11,6 +12,8 @@ from climassay.io.reading import MAX_TABLE_BYTES, join_surrogates
 
 MAX_CELLS = 5_000_000
 """Maximum number of cells of a workbook."""
+_LITERAL = re.compile(r'"[^"]*"|\\.')
+"""Pattern of text that a number format shows as it is."""
 MAX_ROWS = 1_048_576
 """Maximum number of rows of a sheet, which spreadsheet programs have too."""
 _CONTENT = "xl/workbook.xml"
@@ -29,8 +32,8 @@ def is_workbook(data: bytes) -> bool:
 def read_workbook(data: bytes) -> DelimitedTable:
     """Read the only table of a workbook; hidden sheets are ignored.
 
-    Numbers have at most 15 significant digits, as in spreadsheet programs. Percentages keep the per cent sign, and
-    dates become ISO 8601.
+    Numbers have at most 15 significant digits, as in spreadsheet programs. Percentages keep the per cent sign, codes
+    formatted as 0000 their zeros, and dates become ISO 8601.
 
     Raises:
         ValueError: The workbook is damaged or too large, the number of sheets with several rows is not 1, or a formula
@@ -90,7 +93,10 @@ def _format_value(value: Any, number_format: str | None) -> str:
         case bool():
             return str(value).upper()
         case int() | float():
-            return f"{100 * value:.15g}%" if "%" in (number_format or "") else f"{value:.15g}"
+            shown_format = _LITERAL.sub("", number_format or "")
+            if re.fullmatch("00+", shown_format) and value == int(value):
+                return f"{value:0{len(shown_format)}.0f}"
+            return f"{100 * value:.15g}%" if "%" in shown_format else f"{value:.15g}"
         case datetime() if value.time() == time():
             return value.date().isoformat()
         case datetime() | date() | time():

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.claim_identity import folded_case
+from climassay.corpus.latex import plain_latex
 from climassay.errors import InputError
 from climassay.metrics.registry import Batch, Candidates, References, Scorer, answer_pairs, metric
 from climassay.models.contract import Encoder
@@ -18,8 +19,13 @@ from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 _POWER = re.compile(r"(?<=\d)(?:<sup>|(?=[⁻⁰¹²³⁴-⁹]))", re.IGNORECASE)
 """Pattern of the position before an exponent. A sign is inserted there, so that 10² does not become 102."""
 _MARKUP = re.compile(r"</?su[bp]>", re.IGNORECASE)
+_BARE_SUBSCRIPT = re.compile(r"(?<=[A-Za-z])_\{?(?=\d)")
+"""Pattern of the sign before a subscript outside of LaTeX math, as in CO_2."""
 _FRACTION = re.compile(r"(?=[¼-¾⅐-⅞])")
-_SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{NON-BREAKING HYPHEN}": "-", "\N{HYPHEN}": "-"})
+_SIGNS = str.maketrans(
+    dict.fromkeys("\N{MINUS SIGN}\N{EN DASH}\N{NON-BREAKING HYPHEN}\N{HYPHEN}", "-")
+    | dict.fromkeys("\N{SOFT HYPHEN}\N{ZERO WIDTH SPACE}\N{WORD JOINER}\ufeff")
+)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _SPELLED_SIGNS = {">=": "≥", "<=": "≤", "+/-": "±", "≃": "≈", "≅": "≈", "~": "≈", "⁄": "/"}
 _WORD = re.compile(
@@ -66,11 +72,11 @@ def exact_match(references: References, candidates: Candidates) -> list[bool]:
 def exact_match_normalised(references: References, candidates: Candidates) -> list[bool]:
     """Return whether each candidate equals a reference apart from case, punctuation and plural endings.
 
-    This metric is climassay's own. Texts are normalised: tags of sub- and superscripts are removed, compatibility
-    characters are replaced as in NFKC (CO₂ becomes CO2), and case is ignored, except for units that differ only by
-    case. Words are separated by anything but letters, digits and the signs of a quantity (sign, comparator, point,
-    exponent, per cent, currency). Two words match if they are equal, or if one can be the plural of the other by
-    English, Latin or Greek endings (aerosols, gases, stomata, nuclei, vortices, strata, hypotheses).
+    This metric is climassay's own. Texts are normalised: tags and LaTeX of sub- and superscripts are removed,
+    compatibility characters are replaced as in NFKC (CO₂ becomes CO2), and case is ignored, except for units that
+    differ only by case. Words are separated by anything but letters, digits and the signs of a quantity (sign,
+    comparator, point, exponent, per cent, currency). Two words match if they are equal, or if one can be the plural of
+    the other by English, Latin or Greek endings (aerosols, gases, stomata, nuclei, vortices, strata, hypotheses).
 
     Returns:
         One boolean per item, in order. It is True for every item for which :func:`exact_match` is.
@@ -103,7 +109,8 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
 
 def normalised_words(text: str) -> list[str]:
     """Split a text into the normalised words, numbers and signs that :func:`exact_match_normalised` compares."""
-    text_with_separators = _FRACTION.sub(" ", _MARKUP.sub("", _POWER.sub("^", text)))
+    plain_text = _BARE_SUBSCRIPT.sub("", plain_latex(text))
+    text_with_separators = _FRACTION.sub(" ", _MARKUP.sub("", _POWER.sub("^", plain_text)))
     normalised_text = folded_case(
         " ".join(unicodedata.normalize("NFKC", text_with_separators).translate(_SIGNS).split())
     )

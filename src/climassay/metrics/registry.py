@@ -1,5 +1,6 @@
 """Registry of metrics, and the tools that compute them for a batch of answers."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -271,7 +272,7 @@ class Batch:
         return self._cache[name]
 
     def scores(self, metric: Metric) -> Sequence[float | None]:
-        """Return the score of each answer in a metric.
+        """Return the score of each answer in a metric; None for NaN, so that the answer counts as not scored.
 
         Raises:
             InputError: The metric returned a score for more or fewer answers than there are.
@@ -280,7 +281,7 @@ class Batch:
         scores = metric.score(self)
         if len(scores) != len(self.items):
             raise InputError(f"The metric {metric.name!r} gave {len(scores)} scores for {len(self.items)} answers.")
-        return scores
+        return [None if score is None or math.isnan(score) else score for score in scores]
 
 
 METRICS.add(

@@ -1,13 +1,9 @@
-"""Prompt templates, which users can override by files, and profiles of prompting by model size.
+"""Prompt templates, which users can override by files, and profiles: how much fits into a model's prompts and answers.
 
 A template is a text file of Jinja2 in which a line ``[system]``, ``[user]`` or ``[assistant]`` starts a message. An
 ``[assistant]`` message at the end is the start of the answer, which the model continues. To change a prompt, put a file
 of the same name into a folder and give that folder to the command (``--prompts``) or to :func:`load_prompt`;
 ``climassay prompts export FOLDER`` writes all of them out as a start.
-
-Settings that help a model of 135 million parameters (short prompts, truncated passages, calibration by content-free
-prompts) harm large models. :func:`profile_of` chooses the profile by the model's size; a configuration file can change
-each entry (``[profile]``).
 """
 
 import hashlib
@@ -33,19 +29,22 @@ strong."""
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Settings of the prompts for small or strong models; :class:`ProfileSettings` describes the fields."""
+    """Limits of the prompts and answers of small or strong models."""
 
     name: ProfileName
-    brief: bool
-    scored: bool
-    calibrated: bool
-    side_check: bool
-    excerpt_words: int
-    text_tokens: int
-    sentence_tokens: int
-    queries: int
-    grade_passages: bool
     passages: int
+    """Maximum number of passages in a prompt of an advocate."""
+    excerpt_words: int
+    """Maximum number of words of each passage; of longer passages, only the sentences most similar to the claim are
+    used. 0 for no limit."""
+    text_tokens: int
+    """Maximum number of tokens of a draft, a quotation, an explanation or a reply."""
+    sentence_tokens: int
+    """Maximum number of tokens per sentence, for prompts that ask for a number of sentences."""
+    queries: int
+    """Maximum number of search queries per statement of a claim; with 0, the statement itself is the only query."""
+    grade_passages: bool
+    """Whether passages are graded, so that advocates get only passages relevant to the claim."""
 
     def room(self, tokens: int) -> int:
         """Return the maximum number of tokens of a short answer.
@@ -56,39 +55,24 @@ class Profile:
         return tokens if self.name == "small" else max(tokens, self.text_tokens)
 
 
-SMALL = Profile("small", True, True, True, True, 120, 80, 60, 0, False, 4)
-STRONG = Profile("strong", False, False, False, False, 0, 400, 120, 3, True, 8)
+SMALL = Profile("small", 4, 120, 80, 60, 0, False)
+STRONG = Profile("strong", 8, 0, 400, 120, 3, True)
 PROFILES = {profile.name: profile for profile in (SMALL, STRONG)}
 
 
 @settings
 class ProfileSettings:
-    """Settings of the prompts in a configuration file; entries that are not set depend on the size of the model."""
+    """Limits of the prompts in a configuration file; entries that are not set depend on the size of the model."""
 
     name: Literal["auto", "small", "strong"] = "auto"
     """Name of the profile; auto chooses strong for models behind a server and from 3 billion parameters on, else
     small."""
-    brief: Annotated[bool | None, Field(examples=[True])] = None
-    """Whether prompts are short, without rules that are enforced by code."""
-    scored: Annotated[bool | None, Field(examples=[True])] = None
-    """Whether verdicts and levels are derived from the probabilities of options, not from a JSON answer."""
-    calibrated: Annotated[bool | None, Field(examples=[True])] = None
-    """Whether these probabilities are calibrated by a content-free prompt."""
-    side_check: Annotated[bool | None, Field(examples=[True])] = None
-    """Whether a model is asked which side its explanation takes, in order to detect contradictions."""
-    excerpt_words: Annotated[int | None, Field(examples=[120])] = None
-    """Maximum number of words of each passage; of longer passages, only the sentences most similar to the question are
-    used. 0 for no limit."""
-    text_tokens: Annotated[int | None, Field(examples=[80])] = None
-    """Maximum number of tokens of a draft, an explanation or a reply."""
-    sentence_tokens: Annotated[int | None, Field(examples=[60])] = None
-    """Maximum number of tokens per sentence, for prompts that ask for a number of sentences."""
-    queries: Annotated[int | None, Field(examples=[3])] = None
+    text_tokens: Annotated[int | None, Field(ge=1, examples=[80])] = None
+    """Maximum number of tokens of a draft, a quotation, an explanation or a reply."""
+    queries: Annotated[int | None, Field(ge=0, examples=[3])] = None
     """Maximum number of search queries per statement of a claim; with 0, the statement itself is the only query."""
     grade_passages: Annotated[bool | None, Field(examples=[True])] = None
     """Whether passages are graded, so that advocates get only passages relevant to the claim."""
-    passages: Annotated[int | None, Field(examples=[8])] = None
-    """Maximum number of passages in a prompt of an advocate."""
 
 
 def parameters_of(model: Generator) -> int | None:

@@ -7,12 +7,14 @@ A file can be CSV, TSV, JSONL, a JSON array (perhaps inside ``{"data": [...]}``)
 are recognised by name, in any case and with spaces, hyphens or underscores:
 
 =========  ========================================================================================================
-question   ``question``; ``statement`` or ``claim`` for one that is true or false; ``<MASK>`` in it makes it a cloze
-options    ``options`` or ``choices``: a list, a text of labelled lines, ``{"A": ...}``, or ``{"text": [...], "label":
-           [...]}``; or a column for each: ``A``, ``B`` ..., ``option_a`` ..., ``choice_1`` ...
+question   ``question``, ``question_text`` or ``prompt``; ``statement`` or ``claim`` for one that is true or false;
+           ``<MASK>`` in it makes it a cloze
+options    ``options`` or ``choices``: a list, a text of labelled options or of options separated by lines, bars or
+           semicolons, ``{"A": ...}``, or ``{"text": [...], "label": [...]}``; or a column for each: ``A``, ``B`` ...,
+           ``option_a`` ..., ``choice_1`` ..., ``answer_1`` ...
 answer     ``answer``, ``answerKey``, ``label`` ...: label or text of the correct option, or the answer itself; with
            ``choices``, as in MMLU, an index from 0. ``correct`` and ``alternative`` hold the label of the correct
-           option, ``answer_index`` its index from 0
+           option, ``answer_index`` its index from 0, and ``answer_idx`` either
 others     ``id``, ``kind``, ``level`` or ``complexity``, ``passage`` or ``context``, ``document``, ``section``,
            ``audience``, ``rubric`` or ``criteria``, ``validation``
 =========  ========================================================================================================
@@ -30,7 +32,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -67,13 +69,17 @@ PRIMER = "primer"
 LONG_ANSWERS = "primer:long_answers"
 """Name of the 24 bundled long-form questions with rubrics, which can be given instead of a question file."""
 _BUNDLED_FILES = {PRIMER: ("physical_climate", "aerosols_clouds"), LONG_ANSWERS: ("long_answers",)}
-_QUESTION_COLUMNS = ("question", "statement", "claim")
-_STATEMENT_COLUMNS = _QUESTION_COLUMNS[1:]
+_STATEMENT_COLUMNS = ("statement", "claim")
+_QUESTION_COLUMNS = ("question", "question_text", "prompt", *_STATEMENT_COLUMNS)
 _OPTION_FIELDS = ("options", "choices")
 _ANSWER_FIELDS = ("answer", "answerkey", "answer_key", "correct_answer", "label", "target")
 _LABEL_FIELDS = ("correct", "alternative", "correct_option")
 _FORMAT_COLUMNS = {*_ANSWER_FIELDS, *_LABEL_FIELDS, "answer_index", "rubric", "criteria", "kind"}
-_OPTION_COLUMN = re.compile(r"(?:(?:option|choice|opt)_?)?([a-z])|(?:option|choice|opt)_?(\d{1,2})")
+_OPTION_COLUMN = re.compile(r"(?:(?:option|choice|opt|answer)_?)?([a-z])|(?:option|choice|opt|answer)_?(\d{1,2})")
+_INLINE_LABEL = re.compile(r"(?<!\S)\(?(?:[A-Z]|[a-z]|\d{1,2})[).:](?=\s)")
+"""Pattern of the label of an option within a line."""
+_WHOLE_NUMBER = re.compile(r"\d+(?:\.0)?")
+"""Pattern of an index; tables with missing numbers, as pandas writes them, have 1.0 instead of 1."""
 _REJECTION_WORDS = ("invalid", "false", "0", "no")
 """Values of ClimaQA's column Validation for questions that experts rejected."""
 _TYPE_NAMES = {bool: "a truth value", list: "a list", tuple: "a list", dict: "a table", bytes: "binary"}
@@ -251,6 +257,9 @@ def _normalise_columns(row: Row) -> dict[str, Any]:
         key = normalise_column_name(name)
         if _is_empty(fields.get(key)):
             fields[key] = value
+    if "answer_idx" in fields:
+        is_index = _WHOLE_NUMBER.fullmatch(str(fields["answer_idx"])) is not None
+        fields.setdefault("answer_index" if is_index else "correct", fields["answer_idx"])
     if isinstance(question := fields.get("question"), Mapping) and "stem" in question:  # ARC's own files
         fields |= {**question, "question": question["stem"]}
     return fields
@@ -415,12 +424,14 @@ def _find_correct(row: Row, options: LabelledOptions, key: str, name: str) -> in
         InputError: A field names no option or several, or the fields contradict each other.
     """
     answer = row.get(key)
+    if isinstance(answer, bool) or (isinstance(answer, float) and answer.is_integer() and not _is_empty(answer)):
+        answer = str(answer) if isinstance(answer, bool) else int(answer)
     if type(answer) is int and options.labels[0].isdecimal():
         answer = str(answer)
     label_field = _find_field(row, _LABEL_FIELDS, "correct")
     indices = [row[field] for field in ("answer_index", label_field) if type(row.get(field)) is int]
-    if _get_text(row, "answer_index").isdecimal() and not indices:
-        indices = [int(_get_text(row, "answer_index"))]
+    if _WHOLE_NUMBER.fullmatch(_get_text(row, "answer_index")) and not indices:
+        indices = [int(float(_get_text(row, "answer_index")))]
     if name == "choices" and not indices and (index := _parse_index(answer, options)) is not None:
         indices, answer = [index], None
     if type(answer) is int and not indices:
@@ -461,13 +472,26 @@ def _parse_index(answer: Any, options: LabelledOptions) -> int | None:
 
 
 def _split_options(text: str) -> list[str]:
-    """Split a text into options, which are separated by lines of dashes, begin with labels, or are single lines."""
+    """Split a text into options, which are separated by lines of dashes, begin with labels, or are single lines.
+
+    On a single line, options begin with consecutive labels (``A) ... B) ...``) or are separated by bars or semicolons.
+    """
     if _DASHES.search(text):
         parts = _DASHES.split(text)
     else:
         option_texts = re.split(r"\n(?=\s*\(?(?:[A-Za-z]|\d{1,2})\s*[).:])", text)
-        parts = option_texts if len(option_texts) > 1 else text.split("\n")
+        parts = option_texts if len(option_texts) > 1 else text.strip().split("\n")
+    if len(parts) == 1:
+        parts = _split_at_labels(parts[0]) or parts[0].split("|" if "|" in parts[0] else ";")
     return [" ".join(part.split()) for part in parts if part.strip()]
+
+
+def _split_at_labels(line: str) -> list[str]:
+    """Split a line before its labels; return [] unless it begins with a label and the labels are consecutive."""
+    starts = [match.start() for match in _INLINE_LABEL.finditer(line)]
+    parts = [line[start:end].strip(" ,;|") for start, end in pairwise([*starts, len(line)])]
+    has_labels = len(parts) > 1 and starts[0] == 0 and list(strip_labels(parts).texts) != parts
+    return parts if has_labels else []
 
 
 def _convert_pira_row(row: Row, row_number: int) -> Question:

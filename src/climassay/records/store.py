@@ -227,19 +227,22 @@ class Records:
     def forget(self, run: str) -> None:
         """Delete the results and configuration of a run, and all requests and answers that no other run uses.
 
-        The run itself remains, with its command and times.
+        Answers that another run has reused become answers of that run, so that they are deleted with it. The run itself
+        remains, with its command and times.
         """
         runs, answers, uses, requests, texts = (
             tables.runs, tables.answers, tables.uses, tables.requests, tables.texts,
         )  # fmt: skip
-        answers_of_others = sa.select(uses.c.answer).where(uses.c.run != run)
-        answers_of_run = sa.select(answers.c.id, answers.c.request).where(
-            answers.c.run == run, answers.c.id.not_in(answers_of_others)
-        )
+        next_run = sa.select(sa.func.min(uses.c.run)).where(uses.c.answer == answers.c.id, uses.c.run != run)
+        is_reused = sa.exists().where(uses.c.answer == answers.c.id, uses.c.run != run)
+        is_own_answer = sa.exists().where(answers.c.id == uses.c.answer, answers.c.run == uses.c.run)
 
         def delete_rows(connection: sa.Connection) -> None:
-            rows = connection.execute(answers_of_run).all()
-            connection.execute(uses.delete().where(uses.c.run == run))
+            connection.execute(
+                answers.update().where(answers.c.run == run, is_reused).values(run=next_run.scalar_subquery())
+            )
+            connection.execute(uses.delete().where(sa.or_(uses.c.run == run, is_own_answer)))
+            rows = connection.execute(sa.select(answers.c.id, answers.c.request).where(answers.c.run == run)).all()
             connection.execute(tables.results.delete().where(tables.results.c.run == run))
             connection.execute(runs.update().where(runs.c.id == run).values(config="{}", error=None))
             for chunk in split_keys(rows):

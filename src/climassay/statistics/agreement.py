@@ -87,6 +87,7 @@ def fleiss_kappa(counts: ArrayLike) -> float:
         table.ndim != 2
         or table.size == 0
         or not np.isfinite(table).all()
+        or (table < 0).any()
         or len(set(table.sum(1))) != 1
         or table[0].sum() < 2
     ):
@@ -118,7 +119,7 @@ def krippendorff_alpha(
 
     Raises:
         InputError: Rows have different lengths, no item has two ratings, ``order`` is missing, a label is not in
-            ``order``, or a rating of an interval measurement is not a number.
+            ``order``, or a rating of an interval measurement is not a finite number.
 
     References:
         Krippendorff, K. (2011), Computing Krippendorff's alpha-reliability.
@@ -158,7 +159,9 @@ def _alpha_distance(measurement: Measurement, values: Sequence[Hashable], totals
         try:
             numbers = np.array([float(value) for value in values])  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            raise InputError("Interval alpha needs labels that are numbers.") from None
+            numbers = np.array([np.nan])
+        if not np.isfinite(numbers).all():
+            raise InputError("Interval alpha needs labels that are finite numbers.")
         return np.asarray(np.subtract.outer(numbers, numbers) ** 2)
     # The distance of two values is the number of ratings between them, with the ratings of both values counted half.
     mid_ranks = np.cumsum(totals) - totals / 2
@@ -247,7 +250,8 @@ def _correlate(
     result = correlation(a, b)
     indices = np.random.default_rng(seed).integers(0, len(a), (resamples, len(a)))
     # Resamples with a constant list have no rank correlation and are ignored.
-    low, high = np.nanquantile(correlation_of_resamples(a, b, indices), [(1 - level) / 2, (1 + level) / 2])
+    correlations = correlation_of_resamples(a, b, indices).clip(-1, 1)  # rounding errors may exceed 1
+    low, high = np.nanquantile(correlations, [(1 - level) / 2, (1 + level) / 2])
     return Correlation(float(result.statistic), Interval(float(low), float(high)), len(a), float(result.pvalue))
 
 

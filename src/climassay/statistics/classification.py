@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike
 from climassay.errors import InputError
 from climassay.statistics.intervals import Estimate, proportion
 
+_ROUNDING = 1e-4
+"""Maximum amount by which rounding errors of a sum of single-precision numbers may put a probability above 1."""
+
 
 class Baseline(NamedTuple):
     """Most frequent label, and the accuracy of always predicting it."""
@@ -113,7 +116,8 @@ def selective_curve(
         n_items: Number of items, including unanswered ones; by default the number of answers.
 
     Raises:
-        InputError: There are no answers, the lengths differ, or there are fewer items than answers.
+        InputError: There are no answers, the lengths differ, there are fewer items than answers, or a confidence is
+            NaN.
 
     References:
         El-Yaniv and Wiener (2010), On the Foundations of Noise-free Selective Classification, JMLR 11;
@@ -122,6 +126,8 @@ def selective_curve(
     """
     if len(confidence) != len(correct) or not correct:
         raise InputError("A risk-coverage curve needs as many confidences as outcomes, and at least one.")
+    if any(value != value for value in confidence):  # only NaN differs from itself
+        raise InputError("A risk-coverage curve cannot order answers whose confidence is NaN.")
     total = len(correct) if n_items is None else n_items
     if total < len(correct):
         raise InputError(f"There are {len(correct)} answers to {total} items.")
@@ -154,8 +160,9 @@ def reliability_curve(confidence: ArrayLike, correct: ArrayLike, bins: int = 10)
     confidences, outcomes = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=np.float64)
     if confidences.shape != outcomes.shape or confidences.ndim != 1 or confidences.size == 0:
         raise InputError("A reliability curve needs as many confidences as outcomes, and at least one.")
-    if not ((confidences >= 0) & (confidences <= 1)).all():
+    if not ((confidences >= -_ROUNDING) & (confidences <= 1 + _ROUNDING)).all():
         raise InputError("A reliability curve needs confidences between 0 and 1.")
+    confidences = confidences.clip(0, 1)
     bin_indices = np.minimum((confidences * bins).astype(int), bins - 1)
     curve = []
     for index in np.unique(bin_indices).tolist():

@@ -53,6 +53,13 @@ def _check_level(level: float) -> None:
         raise InputError(f"A confidence level must be between 0 and 1, not {level}.")
 
 
+def _check_complete(*arrays: NDArray[np.float64]) -> None:
+    """Check that no value is NaN: a missing score is neither 0 nor a tie, and would make every p-value 1."""
+    n_missing = sum(int(np.isnan(array).sum()) for array in arrays)
+    if n_missing:
+        raise InputError(f"{n_missing} of the values are missing (NaN): omit these items, or score them.")
+
+
 def wilson_interval(successes: float, n: int, level: float = 0.95) -> Interval:
     """Return Wilson's score interval for a proportion, without continuity correction.
 
@@ -131,7 +138,7 @@ def bootstrap_interval(
         seed: Random seed of the bootstrap.
 
     Raises:
-        InputError: There are no items.
+        InputError: There are no items, or one is NaN.
 
     References:
         Efron, B. and Tibshirani, R. (1993), An Introduction to the Bootstrap, chapter 13.
@@ -140,6 +147,7 @@ def bootstrap_interval(
     rows = np.asarray(items, dtype=np.float64)
     if len(rows) == 0:
         raise InputError("An interval needs at least one item.")
+    _check_complete(rows)
     generator = np.random.default_rng(seed)
     values = [statistic(rows[generator.integers(0, len(rows), len(rows))]) for _ in range(resamples)]
     return percentile_interval(values, level)
@@ -196,7 +204,7 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
         second: Shape [n], the same items in the same order for the second system.
 
     Raises:
-        InputError: The lengths differ.
+        InputError: The lengths differ, or an outcome is NaN.
 
     References:
         McNemar, Q. (1947), Psychometrika 12, 153-157; the exact form is a binomial test of the discordant items.
@@ -206,6 +214,7 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     if a.shape != b.shape or a.ndim != 1:
         raise InputError(f"Paired outcomes must be two lists of equal length, got {a.shape} and {b.shape}.")
+    _check_complete(np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64))
     n_first_only, n_second_only = int((a & ~b).sum()), int((b & ~a).sum())
     n_discordant = n_first_only + n_second_only
     # The binomial distribution is symmetric: the p-value is twice one tail.
@@ -308,12 +317,13 @@ def mean_estimates(
         seed: Random seed of the bootstrap.
 
     Raises:
-        InputError: A column is empty or has another shape.
+        InputError: A column is empty, has another shape, or contains NaN.
     """
     arrays = [np.asarray(values, dtype=np.float64) for values in columns]
     invalid = next((array for array in arrays if array.ndim != 1 or array.size == 0), None)
     if invalid is not None:
         raise InputError(f"A mean needs a list of at least one number, got shape {invalid.shape}.")
+    _check_complete(*arrays)
     estimates: dict[int, Estimate] = {}
     for indices in _indices_by_length(arrays):
         table = np.stack([arrays[index] for index in indices], axis=1)
@@ -349,7 +359,7 @@ def paired_differences(
         seed: Seed of the flips.
 
     Raises:
-        InputError: A pair is empty or its lists differ in length.
+        InputError: A pair is empty, its lists differ in length, or a score is NaN.
 
     References:
         Hartigan, J. A. (1969), Using subsample values as typical values, J. Am. Stat. Assoc. 64, 1303-1317.
@@ -360,6 +370,7 @@ def paired_differences(
         a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
         if a.shape != b.shape or a.ndim != 1 or a.size == 0:
             raise InputError(f"Paired scores must be two lists of equal length, got {a.shape} and {b.shape}.")
+        _check_complete(a, b)
         differences.append(b - a)
     results: dict[int, PairedDifference] = {}
     for same_length in _indices_by_length(differences):

@@ -116,7 +116,7 @@ def test_other_files_are_refused(tmp_path) -> None:
     with pytest.raises(InputError, match="not one of low, medium"):
         read_climatex(table(tmp_path, ("AR6_WGI", "Seas rise in all oceans", "certain")))
     (tmp_path / "no.tsv").write_text("a\tb\n1\t2\n", encoding="utf-8")
-    with pytest.raises(InputError, match="not a table with the columns"):
+    with pytest.raises(InputError, match="has no column report"):
         read_climatex(tmp_path / "no.tsv")
     (tmp_path / "p.jsonl").write_text('{"text": "x"}\n', encoding="utf-8")
     rows = table(tmp_path, ("AR6_WGI", "Seas rise in all oceans", "high"))

@@ -236,13 +236,15 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
                 if path.suffix == ".csv"
                 else csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
             )
+            if missing_columns := [name for name in _COLUMNS if name not in (table.fieldnames or ())]:
+                raise InputError(f"{path} has no column {', '.join(missing_columns)}.")
             for number, cells in enumerate(table, start=2):
                 report, page, text, tag_text = (cells[name] for name in _COLUMNS)
                 tag = next((level for level in LEVELS if level == tag_text), None)
                 if tag is None:
                     raise InputError(f"{path}, line {number}: {tag_text!r} is not one of {', '.join(LEVELS)}.")
                 rows.append(_Row(clean_statement(text), tag, report, page, cells.get("context") or ""))
-    except (OSError, UnicodeDecodeError, KeyError, TypeError, AttributeError, csv.Error) as error:
+    except (OSError, UnicodeDecodeError, TypeError, AttributeError, csv.Error) as error:
         raise InputError(f"{path} is not a table with the columns {', '.join(_COLUMNS)}: {error}.") from None
     tags: dict[str, set[Tag]] = defaultdict(set)
     for row in rows:

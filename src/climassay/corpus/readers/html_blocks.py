@@ -20,6 +20,7 @@ CODE = "code blocks"
 STRUCK_OUT = "struck-out parts"
 FIGURES = "figures"
 NOTE_MARKS = "note marks"
+PAGE_NUMBERS = "page numbers"
 OUTSIDE = "blocks outside the article"
 
 _INVISIBLE_TAGS = frozenset(
@@ -40,6 +41,7 @@ _BLOCK_TAGS = frozenset(
         *("table",),
     ]
 )
+_PAGE_NUMBER = re.compile(r"\W*(?:[a-z]+\s+)?(?:\d{1,5}|[ivxlc]{1,9})\W*", re.IGNORECASE)
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _NAVIGATION_TAGS = frozenset({"nav", "menu", "dialog", "footer", "aside", "form", "search", "header", "button"})
 _TAGS_TO_CHECK = _NAVIGATION_TAGS | {"del", "s", "strike"}
@@ -62,7 +64,7 @@ _SUFFIX = (
     r"signup|toggle|content|panel|group|this|count|\d+))*"
 )
 _SURE_NAME = re.compile(
-    rf"{_PREFIX}(?:cookies?|consent|newsletter|subscribe|breadcrumbs?|skip[_-]?(?:links?|to|nav)\w*|pagination|pager|"
+    rf"{_PREFIX}(?:cookies?|consent|gdpr|didomi|usercentrics|trustarc|newsletter|subscribe|breadcrumbs?|skip[_-]?(?:links?|to|nav)\w*|pagination|pager|"
     r"masthead|site[_-]?(?:header|footer|nav)|ads?|advert\w*|sharing|"
     r"share[_-](?:buttons?|links?|bar|icons?|block|tools?|this)|social[_-](?:links?|media|icons?|share|bar|buttons?|nav)|"
     rf"mw-editsection|mw-jump-link|navbox|toc){_SUFFIX}",
@@ -316,6 +318,8 @@ class _Walker:
             kind = HIDDEN
         elif tag in ("del", "s", "strike"):
             kind = STRUCK_OUT
+        elif _get_role(node) in ("pagebreak", "doc-pagebreak") and _PAGE_NUMBER.fullmatch(node.text()):
+            kind = PAGE_NUMBERS
         elif self._is_navigation(node, tag, attributes):
             kind = NAVIGATION
         if kind and any(char.isalnum() for char in node.text()):

@@ -9,7 +9,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,8 @@ GUTTER = 1.2
 MIN_GUTTER_LINES = 4
 GUTTER_SAMPLE = 6
 BOLD_WEIGHT = 600
+MAX_OVERPRINT_SHIFT = 0.1
+"""Maximum distance between a line and the same line printed over it, as a fraction of the type size."""
 _get_origin = pdfium.FPDFText_GetCharOrigin
 _get_matrix = pdfium.FPDFText_GetMatrix
 _get_font_size = pdfium.FPDFText_GetFontSize
@@ -224,7 +226,10 @@ class LineReader:
                 for start, end in spans
             ]
         joined_lines: list[Line] = []
-        for line, (start, end) in zip(lines, spans, strict=True):
+        is_overprint = _find_overprints(lines)
+        for index, (line, (start, end)) in enumerate(zip(lines, spans, strict=True)):
+            if is_overprint[index]:
+                continue
             line.hyphen = text.startswith(LINE_END_HYPHEN, end)
             if not joined_lines or not _append_if_continued(
                 joined_lines[-1], line, start > 0 and text[start - 1] in _SPACES
@@ -533,6 +538,20 @@ def _extract_page_text(text_page: Any) -> tuple[str, bool]:
     if len(text) != len(units):
         text = "".join(map(chr, units))
     return text, text_index == count - 1 if last_index > 0 else True
+
+
+def _find_overprints(lines: Sequence[Line]) -> list[bool]:
+    """Return whether each line is printed over an earlier one with the same text, as a shadow or to look bold."""
+    lines_by_text: dict[tuple[str, int], list[Line]] = {}
+    results = []
+    for line in lines:
+        earlier_lines = lines_by_text.setdefault((line.text, line.angle), [])
+        distance = MAX_OVERPRINT_SHIFT * line.size
+        results.append(
+            any(abs(line.x0 - other.x0) <= distance and abs(line.y - other.y) <= distance for other in earlier_lines)
+        )
+        earlier_lines.append(line)
+    return results
 
 
 def _append_if_continued(line: Line, piece: Line, is_after_space: bool) -> bool:

@@ -242,7 +242,7 @@ def _read_style(element: ET.Element) -> _WordStyle:
         based_on=_value(element, "basedOn"),
         outline_level=int(level) if level and level.isdecimal() else None,
         vertical=_vertical_alignment(element.find(f"{_WORD}rPr")),
-        hidden=_is_hidden(element.find(f"{_WORD}rPr")),
+        hidden=_is_on(element.find(f"{_WORD}rPr"), "vanish"),
     )
 
 
@@ -268,10 +268,10 @@ def _vertical_alignment(properties: ET.Element | None) -> str | None:
     return "superscript" if half_points >= 4 else "subscript" if half_points <= -4 else None
 
 
-def _is_hidden(properties: ET.Element | None) -> bool | None:
-    """Return whether the properties of a text run hide it; None if they do not say."""
-    vanish_element = None if properties is None else properties.find(f"{_WORD}vanish")
-    return None if vanish_element is None else vanish_element.get(f"{_WORD}val") not in ("0", "false", "off")
+def _is_on(properties: ET.Element | None, name: str) -> bool | None:
+    """Return whether a text run has a property, such as ``vanish`` for hidden text; None if they do not say."""
+    element = None if properties is None else properties.find(f"{_WORD}{name}")
+    return None if element is None else element.get(f"{_WORD}val") not in ("0", "false", "off")
 
 
 def _has_text(element: ET.Element) -> bool:
@@ -338,6 +338,9 @@ class _Simplifier:
             return [element]
         if tag == f"{_WORD}p":
             return self._rewrite_paragraph(element)
+        if tag == f"{_WORD}sdt" and element.find(f"{_WORD}sdtPr/{_WORD}showingPlcHdr") is not None:
+            self.omitted_counts["empty form fields"] += 1
+            return []
         if tag in _UNWRAPPED_TAGS:
             return self._rewrite_all(element)
         if tag in _SPACES:
@@ -396,7 +399,7 @@ class _Simplifier:
         properties = element.find(f"{_WORD}rPr")
         style_id = None if properties is None else _value(properties, "rStyle")
         chain = [*self._style_chain(style_id), *self._paragraph_styles]
-        hidden = _is_hidden(properties)
+        hidden = _is_on(properties, "vanish")
         if hidden is None:
             hidden = next((style.hidden for style in chain if style.hidden is not None), False)
         if hidden:
@@ -405,7 +408,10 @@ class _Simplifier:
         vertical = _vertical_alignment(properties) or next((style.vertical for style in chain if style.vertical), None)
         fonts = None if properties is None else properties.find(f"{_WORD}rFonts")
         font = None if fonts is None else fonts.get(f"{_WORD}ascii") or fonts.get(f"{_WORD}hAnsi")
-        run = _new_element("r", [_new_element("rPr", [_new_element("vertAlign", val=vertical)])] if vertical else [])
+        run_properties = [_new_element("vertAlign", val=vertical)] if vertical else []
+        if _is_on(properties, "strike") or _is_on(properties, "dstrike"):
+            run_properties.append(_new_element("strike"))  # omitted and counted, as in web pages
+        run = _new_element("r", [_new_element("rPr", run_properties)] if run_properties else [])
         for child in element:
             if child.tag == f"{_WORD}sym":
                 code = child.get(f"{_WORD}char", "")

@@ -9,16 +9,9 @@ from climassay.corpus.documents import Hit, excerpt
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import ModelError
 from climassay.factcheck.claims import latest_editions
-from climassay.factcheck.debate.steps import (
-    EntailmentRequest,
-    FoundPassage,
-    Request,
-    ScoringRequest,
-    SearchRequest,
-    TextRequest,
-)
+from climassay.factcheck.debate.steps import EntailmentRequest, FoundPassage, Request, SearchRequest, TextRequest
 from climassay.grounding import CollectionGroup
-from climassay.models.contract import Completion, ConcurrentModel, Encoder, OptionScores, unwrap_model
+from climassay.models.contract import Completion, ConcurrentModel, Encoder, unwrap_model
 from climassay.records import RecordedModel
 
 EntailmentScorer = Callable[[Sequence[tuple[str, str]]], list[float | None]]
@@ -140,12 +133,11 @@ class RequestBatcher:
         self._models = models
         self._collections = collections
         self._entailment = entailment
-        self._blank_scores: dict[ScoringRequest, OptionScores] = {}
         self._latest: dict[str, frozenset[str]] = {}
 
     def concurrent_model(self, request: Request) -> str | None:
         """Return the name of the model that answers a request if it accepts concurrent calls; otherwise None."""
-        if not isinstance(request, TextRequest | ScoringRequest):
+        if not isinstance(request, TextRequest):
             return None
         return request.model if isinstance(unwrap_model(self._models[request.model]), ConcurrentModel) else None
 
@@ -159,7 +151,6 @@ class RequestBatcher:
         """Return the answers to requests in the same order. Thread-safe for models that accept concurrent calls."""
         handlers: Mapping[type[Request], Callable[[list[Any]], Sequence[Any]]] = {
             SearchRequest: lambda requests: search_all(requests, self._collections, self._find_latest),
-            ScoringRequest: self._score_options,
             TextRequest: self._generate,
             EntailmentRequest: self._score_entailment,
         }
@@ -177,21 +168,6 @@ class RequestBatcher:
             completions = self._models[name].generate([requests[index].model_request for index in indices])
             answers.update(zip(indices, completions, strict=True))
         return [answers[index] for index in range(len(requests))]
-
-    def _score_options(self, requests: Sequence[ScoringRequest]) -> list[OptionScores]:
-        scores = dict(self._blank_scores)
-        new_requests = [request for request in dict.fromkeys(requests) if request not in scores]
-        for name in dict.fromkeys(request.model for request in new_requests):
-            model_requests = [request for request in new_requests if request.model == name]
-            try:
-                answers = self._models[name].option_logprobs([request.model_request for request in model_requests])
-            except ModelError as error:
-                answers = [OptionScores.failed(str(error)) for _ in model_requests]
-            scores.update(zip(model_requests, answers, strict=True))
-        self._blank_scores.update(
-            (request, scores[request]) for request in new_requests if request.blank and scores[request].error is None
-        )
-        return [scores[request] for request in requests]
 
     def _score_entailment(self, requests: Sequence[EntailmentRequest]) -> list[float | None]:
         if self._entailment is None:

@@ -1,4 +1,4 @@
-"""State shared by all participants of a debate: claim, settings, templates and numbered passages.
+"""State shared by all participants of a debate: claim, setup and numbered passages.
 
 :func:`verify` checks the statements of every participant against the passages:
 
@@ -7,9 +7,8 @@
 - A likelihood is removed unless it agrees with the verdict and a sentence that supports the verdict states it or its
   opposite: a sentence quoted for that side, or the sentence nearest to the claim in a passage that is only cited. Terms
   elsewhere in a passage may belong to another finding.
-- A verdict without a valid quotation or citation becomes "not enough information"; the explanation remains. With
-  ``schema``, only citations that the model wrote count, and the first and last label of a scale need a quotation for
-  their side or such a citation.
+- A verdict without a valid quotation or a citation that the model wrote becomes "not enough information"; the
+  explanation remains. The first and last label of a scale need a quotation for their side or such a citation.
 """
 
 import re
@@ -21,7 +20,8 @@ from typing import NamedTuple
 from climassay.corpus.documents import Passage, expand_report_name
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.certainty import LIKELIHOODS, Levels, Likelihood, fits_verdict
-from climassay.factcheck.debate.assessment import Assessment, ElicitationConfig
+from climassay.factcheck.debate.assessment import Assessment
+from climassay.factcheck.debate.setup import DebateSetup
 from climassay.factcheck.debate.steps import FoundPassage
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
@@ -37,22 +37,14 @@ from climassay.factcheck.transcript import (
     merge_quotations,
 )
 from climassay.grounding.citations import MODELS_MARK, AnswerSentence, describe_document, format_sentence, ground_text
-from climassay.grounding.quotations import (
-    OMISSION,
-    is_quoted,
-)
+from climassay.grounding.quotations import OMISSION, is_quoted
 from climassay.models.contract import Encoder
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 
-TEMPLATES = (
-    "split", "split_brief", "grade", "advocate", "advocate_brief", "mediator", "mediator_brief", "whole", "question",
-    "reply", "side",
-)  # fmt: skip
+TEMPLATES = ("split", "grade", "advocate", "mediator")
 MIN_MOVED_WORDS = 5
 """Minimum length, in words, of a quotation that is attributed to a different passage from the one named by the model. A
 shorter quotation may occur there by chance."""
-_MAX_WORDS = 90
-"""Maximum number of words of another participant's explanation in a small model's prompt."""
 
 
 def load_templates(overrides: Path | None = None) -> dict[str, Prompt]:
@@ -119,24 +111,18 @@ class SourceBook:
 
 @dataclass(frozen=True)
 class DebateContext:
-    """State shared by the participants of one debate."""
+    """State of one debate, shared by its participants."""
 
+    setup: DebateSetup
     claim: str
     """Text of the claim as used in prompts, including the prefix if there is one."""
-    scale: Scale
-    config: ElicitationConfig
-    templates: Mapping[str, Prompt]
-    encoder: Encoder | None
-    """Encoder that attributes sentences to passages; None disables attribution."""
+    subclaims: tuple[Subclaim, ...]
+    """Statements of the claim as used in prompts, each with the prefix if there is one."""
     on_event: Callable[[Event], None]
     """Callback that receives every event."""
-    subclaims: tuple[Subclaim, ...] = ()
-    """Statements of the claim as used in prompts, each with the prefix if there is one."""
     sources: SourceBook = field(default_factory=SourceBook)
     activities: dict[str, Activity] = field(default_factory=dict)
     """Current activity of each participant."""
-    read_window: Callable[[str], int | None] = lambda _: None
-    """Function that takes a model's name and returns its context length in tokens; None if it is not known yet."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Number of passages that did not fit the model's context window, by advocate; the maximum over all rounds."""
 
@@ -153,39 +139,25 @@ class DebateContext:
             self.on_event(Retrieval(changes))
 
     def render(self, template: str, **values: object) -> RenderedPrompt:
-        """Render a template with its values and those common to all templates.
-
-        Small models get its brief variant, if any.
-        """
-        name = f"{template}_brief" if self.config.brief else template
-        common_values = {
-            "elicitation": self.config.elicitation,
-            "queries": self.config.queries,
-            "definitions": self.scale.definitions,
-            "nei": self.scale.nei,
-        }
-        return self.templates.get(name, self.templates[template]).render(**{**common_values, **values})
+        """Render a template with its values and those common to all templates."""
+        scale = self.setup.scale
+        return self.setup.templates[template].render(
+            queries=self.setup.profile.queries, definitions=scale.definitions, nei=scale.nei, **values
+        )
 
     def ground(
-        self, text: str, truncated: bool, passages: Sequence[RetrievedPassage | PassageCitation]
+        self, text: str, passages: Sequence[RetrievedPassage | PassageCitation]
     ) -> tuple[tuple[AnswerSentence, ...], int]:
         """Split a text into sentences and remove invalid citations; return the sentences and the number of removals."""
         return ground_text(
             text,
-            truncated=truncated,
+            truncated=False,
             sources=passages,
-            encoder=self.encoder,
+            encoder=self.setup.encoder,
             context=self.claim,
-            remove_loops=self.config.elicitation == "scored",
+            remove_loops=False,
             documents=lambda: [describe_document(source.passage) for source in self.sources.citations()],
         )
-
-    def format_explanation(self, sentences: Sequence[AnswerSentence]) -> str:
-        """Format an explanation with citations for another participant's prompt; truncate it for small models."""
-        words = " ".join(format_sentence(sentence, MODELS_MARK) for sentence in sentences).split()
-        if self.config.elicitation == "schema" or len(words) <= _MAX_WORDS:
-            return " ".join(words)
-        return " ".join(words[:_MAX_WORDS]) + " ..."
 
 
 # ---------------------------------------------------------------------------------------------- values of templates
@@ -204,16 +176,20 @@ def format_location(passage: Passage) -> str:
     return f"{location}, {year}" if year and year not in location else location
 
 
-def source_values(passages: Sequence[RetrievedPassage]) -> list[dict[str, object]]:
-    """Return passages as template values."""
-    return [
-        {"number": item.number, "where": format_location(item.passage), "text": join_lines(item.excerpt)}
-        for item in passages
-    ]
+def format_explanation(sentences: Sequence[AnswerSentence]) -> str:
+    """Format an explanation with its citations on one line, for the prompt of another participant."""
+    return join_lines(" ".join(format_sentence(sentence, MODELS_MARK) for sentence in sentences))
+
+
+def statement_values(subclaims: Sequence[Subclaim]) -> list[dict[str, object]]:
+    """Return the statements of a claim as template values; empty if there is only one."""
+    if len(subclaims) < 2:
+        return []
+    return [{"number": subclaim.number, "text": join_lines(subclaim.text)} for subclaim in subclaims]
 
 
 def quotation_values(quotations: Sequence[Quotation]) -> list[dict[str, object]]:
-    """Return the quotations that a model selected as template values."""
+    """Return quotations as template values."""
     return [
         {
             "number": quotation.passage,
@@ -222,28 +198,20 @@ def quotation_values(quotations: Sequence[Quotation]) -> list[dict[str, object]]
             "statements": " and ".join(map(str, quotation.statements)),
         }
         for quotation in quotations
-        if quotation.side
     ]
 
 
-def follow_up_values(context: DebateContext, follow_ups: Sequence[FollowUp]) -> list[dict[str, str]]:
+def follow_up_values(follow_ups: Sequence[FollowUp]) -> list[dict[str, str]]:
     """Return questions with their replies as template values."""
     return [
         {
             "asker": follow_up.asker,
             "to": follow_up.to,
             "question": join_lines(follow_up.question),
-            "reply": context.format_explanation(follow_up.reply) or "(no reply)",
+            "reply": format_explanation(follow_up.reply) or "(no reply)",
         }
         for follow_up in follow_ups
     ]
-
-
-def extract_question(text: str) -> str | None:
-    """Return the text up to its first question mark; None if there is none, or fewer than four words."""
-    match = re.match(r"[^?]*\?", join_lines(text))
-    question = match[0].strip(' "') if match else ""
-    return question if len(re.findall(r"\w+", question)) >= 4 else None
 
 
 # ----------------------------------------------------------------------------------------------------- verification
@@ -297,10 +265,8 @@ def verify(
         quotations: Verified quotations that support the verdict, in addition to those of the assessment.
         in_house: Whether the verdict may be based on the model's own knowledge.
     """
-    scale, verdict = context.scale, assessment.verdict
-    explanation, removed_citations = context.ground(assessment.explanation, assessment.truncated, passages)
-    if explanation and assessment.lead:
-        explanation = (replace(explanation[0], text=f"{assessment.lead} {explanation[0].text}"), *explanation[1:])
+    scale, verdict = context.setup.scale, assessment.verdict
+    explanation, removed_citations = context.ground(assessment.explanation, passages)
     texts = {item.number: item.passage.text for item in passages}
     located_quotations = [_locate_quotation(item, texts) for item in assessment.quotations]
     valid_quotations = [item for item in located_quotations if item is not None]
@@ -309,19 +275,12 @@ def verify(
     result = VerifiedAssessment(verdict, explanation, removed_citations, all_quotations, removed_quotations)
     if verdict is None or verdict == scale.nei:
         return result
-    numbers = cited_numbers(explanation, all_quotations)
-    if context.config.elicitation == "schema" and not _supports_verdict(scale, verdict, explanation, all_quotations):
-        numbers = ()
-    if not numbers and context.config.elicitation == "scored" and passages and context.encoder is not None:
-        # Very small models neither cite nor quote: the nearest sentence of the passages in the prompt is quoted.
-        nearest_quotation = nearest_sentence(statement, passages, context.encoder)
-        all_quotations, numbers = (*all_quotations, nearest_quotation), (nearest_quotation.passage,)
-        result = result._replace(quotations=all_quotations)
-    if not numbers and not in_house:
+    if not in_house and not _supports_verdict(scale, verdict, explanation, all_quotations):
         return result._replace(verdict=scale.nei, withheld=verdict)
     levels = assessment.levels
     if levels is not None and levels.likelihood is not None:
         is_correct = scale.is_correct(verdict)
+        numbers = cited_numbers(explanation, all_quotations)
         cited_passages = [item for item in passages if item.number in numbers]
         sentences = supporting_sentences(context, statement, is_correct, cited_passages, all_quotations)
         if not is_likelihood_supported(levels.likelihood, is_correct, sentences):
@@ -351,7 +310,7 @@ def _supports_verdict(
     if verdict not in (scale.labels[0], scale.labels[-1]):
         return bool(quotations)
     side = "for" if scale.is_correct(verdict) else "against"
-    return any(quotation.side in (side, None) for quotation in quotations)
+    return any(quotation.side == side for quotation in quotations)
 
 
 def is_likelihood_supported(likelihood: Likelihood, is_correct: bool, sentences: Sequence[str]) -> bool:
@@ -386,25 +345,19 @@ def supporting_sentences(
     for source in cited:
         passage_quotations = [quotation for quotation in quotations if quotation.passage == source.number]
         for quotation in passage_quotations:
-            if quotation.side is None or is_correct == (quotation.side == "for"):
+            if is_correct == (quotation.side == "for"):
                 # The sentences that contain a part of the quotation state more than the part.
                 pieces = OMISSION.split(quotation.text.replace("\u2026", "..."))
                 parts = [part for piece in pieces for part in split_sentences(piece) or [piece]]
                 sentences = split_sentences(source.passage.text)
                 results.append(quotation.text)
                 results += [text for text in sentences if any(is_quoted(part, text) for part in parts)]
-        if not passage_quotations and context.encoder is not None:
-            results.append(nearest_sentence(statement, [source], context.encoder).text)
+        if not passage_quotations and context.setup.encoder is not None:
+            results.append(nearest_sentence(statement, source.passage.text, context.setup.encoder))
     return results
 
 
-def nearest_sentence(
-    statement: str, passages: Sequence[RetrievedPassage | PassageCitation], encoder: Encoder
-) -> Quotation:
-    """Return the sentence of the passages that is most similar to a statement, as a quotation without a side."""
-    sentences = [
-        (item.number, text) for item in passages for text in split_sentences(item.passage.text) or [item.passage.text]
-    ]
-    cosines = encoder.encode([text for _, text in sentences]) @ encoder.encode([statement])[0]
-    number, text = sentences[int(cosines.argmax())]
-    return Quotation(number, text.strip(), None)
+def nearest_sentence(statement: str, text: str, encoder: Encoder) -> str:
+    """Return the sentence of a text that is most similar to a statement."""
+    sentences = split_sentences(text) or [text]
+    return sentences[int((encoder.encode(sentences) @ encoder.encode([statement])[0]).argmax())]

@@ -2,7 +2,7 @@
 
 A claim is seldom worded as an assessment report would word it, so a strong model writes search queries in the reports'
 language. After the search it grades the passages found for all advocates, in one call, by their relevance to the claim.
-A model with brief prompts does neither.
+A small model does neither.
 
 The questions of a further round come with queries of their own and are searched in the same way. Their passages are not
 graded, which would take another call: a passage of a collection without any relevant passage must be as similar to its
@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from climassay.corpus.search import fuse_rankings
-from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.context import format_location, join_lines
+from climassay.factcheck.debate.setup import Advocate
 from climassay.factcheck.debate.steps import RELATED, RELEVANT, UNRELATED, FoundPassage, Steps, gather, request_text
 from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.models.contract import CHARACTERS_PER_TOKEN, GenerationRequest, Sampling, object_schema

@@ -1,7 +1,7 @@
 """Reading of a claim: whether it can be checked, which statements it makes, and what to search for.
 
-A model with full prompts decides all three in one call. A model with brief prompts is only asked for the statements.
-Rules split the claim if no model is asked, or if the model's quotations do not match the claim.
+A model decides all three in one call. Rules split the claim if no model is asked, or if the model's quotations do not
+match the claim.
 """
 
 import json
@@ -45,10 +45,8 @@ class ClaimReading:
     """Reason why the claim is not checkable or not about climate, in one sentence; empty if it is checkable."""
 
 
-def read_claim(
-    text: str, splitter: Splitter, model: str, profile: Profile, templates: Mapping[str, Prompt]
-) -> Steps[ClaimReading]:
-    """Split a claim into statements and, with full prompts, decide whether it can be checked.
+def read_claim(text: str, splitter: Splitter, model: str, profile: Profile, prompt: Prompt) -> Steps[ClaimReading]:
+    """Split a claim into statements and, with a model, decide whether it can be checked.
 
     Args:
         text: Claim to split.
@@ -56,32 +54,31 @@ def read_claim(
             falls back on rules if the quotations are not in the claim, overlap, or omit half of it; ``rules`` splits at
             sentences and semicolons; ``whole`` takes the claim as one statement.
         model: Name of the model.
-        profile: Settings of the model's prompts.
-        templates: Prompt templates by role.
+        profile: Limits of the model's prompts.
+        prompt: Template of the prompt.
     """
     if splitter == "whole":
         return ClaimReading((single_subclaim(text),), "whole")
     if splitter == "model":
-        template = templates["split_brief" if profile.brief else "split"]
-        rendered_prompt = template.render(
+        rendered_prompt = prompt.render(
             claim=join_lines(text),
             max_statements=MAX_SUBCLAIMS,
             max_length=_MAX_LENGTH,
             queries=profile.queries,
             max_query_length=_MAX_QUERY_LENGTH,
         )
-        schema = answer_schema(len(text), profile)
         request = GenerationRequest(
             rendered_prompt.messages,
             Sampling(max_tokens=None),
-            schema=schema,
+            schema=answer_schema(len(text), profile.queries),
             assistant_prefix=rendered_prompt.assistant_prefix,
         )
         completion = yield from request_text(model, request)
         instructions = " ".join(message.content for message in rendered_prompt.messages if message.role == "system")
-        reading = None if completion.error is not None else _parse_answer(text, completion.text, profile, instructions)
-        if reading is not None:
-            return reading
+        if completion.error is None:
+            reading = _parse_answer(text, completion.text, profile.queries, instructions)
+            if reading is not None:
+                return reading
     return ClaimReading(split_by_rules(text), "rules")
 
 
@@ -130,23 +127,20 @@ def _count_words(text: str) -> int:
 # ------------------------------------------------------------------------------------------------------------ model
 
 
-def answer_schema(claim_length: int, profile: Profile) -> dict[str, Any]:
+def answer_schema(claim_length: int, max_queries: int) -> dict[str, Any]:
     """Return the JSON schema of the model's answer about a claim of ``claim_length`` characters."""
     text: dict[str, Any] = {"type": "string", "maxLength": _MAX_LENGTH}
-    if profile.brief:
-        parts = {"type": "array", "minItems": 1, "maxItems": MAX_SUBCLAIMS}
-        return object_schema({"parts": parts | {"items": object_schema({"quotation": text, "statement": text})}})
-    # A strong model may quote a long claim as a whole.
+    # A model may quote a long claim as a whole.
     part = {"quotation": {"type": "string", "maxLength": max(claim_length, 1)}, "statement": text}
-    if profile.queries:
+    if max_queries:
         query = {"type": "string", "maxLength": _MAX_QUERY_LENGTH}
-        part["queries"] = {"type": "array", "maxItems": profile.queries, "items": query}
+        part["queries"] = {"type": "array", "maxItems": max_queries, "items": query}
     parts = {"type": "array", "minItems": 0, "maxItems": MAX_SUBCLAIMS, "items": object_schema(part)}
     kind = {"type": "string", "enum": ["checkable", *_REFUSAL_KINDS]}
     return object_schema({"reason": text, "kind": kind, "parts": parts})
 
 
-def _parse_answer(text: str, answer: str, profile: Profile, instructions: str) -> ClaimReading | None:
+def _parse_answer(text: str, answer: str, max_queries: int, instructions: str) -> ClaimReading | None:
     """Parse the model's JSON answer; return None if it is unusable.
 
     An answer is unusable if it is malformed, or if it accepts the claim but :func:`_locate_parts` rejects its
@@ -155,10 +149,9 @@ def _parse_answer(text: str, answer: str, profile: Profile, instructions: str) -
     """
     try:
         data = json.loads(answer)
-        refusal = None if profile.brief else _REFUSAL_KINDS.get(data["kind"])
+        refusal = _REFUSAL_KINDS.get(data["kind"])
         reason = join_lines(str(data["reason"])) if refusal else ""
         parts = []
-        max_queries = 0 if profile.brief else profile.queries
         for part in data["parts"]:
             queries = [join_lines(str(query)) for query in part["queries"]] if max_queries else []
             unique_queries = tuple(dict.fromkeys(query for query in queries if _says_more(query, instructions, text)))
@@ -166,7 +159,7 @@ def _parse_answer(text: str, answer: str, profile: Profile, instructions: str) -
             parts.append((str(part["quotation"]), str(part["statement"]), unique_queries))
     except (ValueError, KeyError, TypeError):
         return None
-    subclaims = _locate_parts(text, parts, profile)
+    subclaims = _locate_parts(text, parts)
     if refusal is None:
         return None if subclaims is None else ClaimReading(subclaims, "model")
     if subclaims is None:
@@ -183,14 +176,12 @@ def _says_more(query: str, instructions: str, claim: str) -> bool:
     return bool(words - instruction_words or words.intersection(re.findall(r"\w{4,}", claim.lower())))
 
 
-def _locate_parts(
-    text: str, parts: Sequence[tuple[str, str, tuple[str, ...]]], profile: Profile
-) -> tuple[Subclaim, ...] | None:
+def _locate_parts(text: str, parts: Sequence[tuple[str, str, tuple[str, ...]]]) -> tuple[Subclaim, ...] | None:
     """Convert triples of a model's quotation, statement and queries to subclaims.
 
     The result is None if quotations are not in the claim, overlap, or cover less than half of its words.
     """
-    if len(parts) == 1 and not profile.brief:
+    if len(parts) == 1:
         return (replace(single_subclaim(text), queries=parts[0][2]),)
     located_parts = sorted(
         (span, statement, queries)
@@ -204,17 +195,8 @@ def _locate_parts(
         return None
     if sum(_count_words(text[slice(*span)]) for span in spans) < 0.5 * _count_words(text):
         return None
-    if len(located_parts) == 1:
-        return (single_subclaim(text),)
-    subclaims = []
-    for number, (span, statement, part_queries) in enumerate(located_parts, start=1):
-        quotation = text[slice(*span)]
-        is_quoted = profile.brief and _word_overlap(quotation, statement) < 0.5
-        subclaims.append(Subclaim(number, quotation if is_quoted else join_lines(statement), *span, part_queries))
-    return tuple(subclaims) if all(subclaim.text for subclaim in subclaims) else None
-
-
-def _word_overlap(quotation: str, statement: str) -> float:
-    """Return the proportion of a quotation's distinct words that occur in the statement."""
-    words = set(re.findall(r"\w+", quotation.lower()))
-    return len(words & set(re.findall(r"\w+", statement.lower()))) / max(1, len(words))
+    subclaims = tuple(
+        Subclaim(number, join_lines(statement), *span, part_queries)
+        for number, (span, statement, part_queries) in enumerate(located_parts, start=1)
+    )
+    return subclaims if all(subclaim.text for subclaim in subclaims) else None

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from climassay.corpus.documents import Passage
-from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScores, Usage
+from climassay.models.contract import Completion, GenerationRequest, Usage
 
 T = TypeVar("T")
 
@@ -23,17 +23,6 @@ class TextRequest:
     model: str
     """Name of the model."""
     model_request: GenerationRequest
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringRequest:
-    """Request for the scores of options; the answer is an :class:`OptionScores`."""
-
-    model: str
-    """Name of the model."""
-    model_request: OptionRequest
-    blank: bool = False
-    """Whether the prompt is content-free. Such a prompt is the same for every claim and is sent once per run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +75,7 @@ class FoundPassage:
         return self.collection, self.passage.id
 
 
-Request = TextRequest | ScoringRequest | SearchRequest | EntailmentRequest
+Request = TextRequest | SearchRequest | EntailmentRequest
 """Request of a debate, sent to a model or a search."""
 Steps = Generator[tuple[Request, ...], list[Any], T]
 """Coroutine that yields requests, receives their answers and returns a result of type ``T``."""
@@ -97,11 +86,6 @@ def request_text(model: str, request: GenerationRequest) -> Steps[Completion]:
     [answer] = yield (TextRequest(model, request),)
     assert isinstance(answer, Completion)
     return answer
-
-
-def request_scores(requests: Sequence[ScoringRequest]) -> Steps[list[OptionScores]]:
-    """Request scores for several sets of options."""
-    return list((yield tuple(requests))) if requests else []
 
 
 def gather(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
@@ -137,21 +121,17 @@ class Ledger:
 
 
 def count_usage(steps: Steps[T], ledger: Ledger) -> Steps[T]:
-    """Run steps and add the token usage and failures of their requests to a ledger.
-
-    Tokens of content-free prompts are not counted, because these prompts are sent once per run and belong to no debate.
-    """
+    """Run steps and add the token usage and failures of their requests to a ledger."""
     try:
         requests = next(steps)
         while True:
             answers = yield requests
-            for request, answer in zip(requests, answers, strict=True):
-                if not isinstance(answer, (Completion, OptionScores)):
-                    ledger.failures += answer is None
-                    continue
-                ledger.failures += answer.error is not None
-                if not (isinstance(request, ScoringRequest) and request.blank):
+            for answer in answers:
+                if isinstance(answer, Completion):
+                    ledger.failures += answer.error is not None
                     ledger.usage += answer.usage
+                else:
+                    ledger.failures += answer is None
             requests = steps.send(answers)
     except StopIteration as end:
         result: T = end.value

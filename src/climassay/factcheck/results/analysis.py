@@ -71,23 +71,19 @@ def round_outcome(transcript: Transcript, number: int) -> str | None:
     return FOLLOW_UP if number < len(transcript.rounds) else verdict_of(transcript, MEDIATOR)
 
 
-def find_explanation(transcript: Transcript, party: str) -> tuple[tuple[AnswerSentence, ...], int, bool | None]:
-    """Return a party's last explanation, the number of removed citations, and whether it contradicts the verdict."""
+def find_explanation(transcript: Transcript, party: str) -> tuple[tuple[AnswerSentence, ...], int]:
+    """Return a party's last explanation and the number of removed citations."""
     source = transcript.verdict if party == MEDIATOR else find_opinion(transcript, party)
-    if source is None:
-        return (), 0, None
-    return source.explanation, source.removed_citations, source.contradicts
+    return ((), 0) if source is None else (source.explanation, source.removed_citations)
 
 
 @dataclass(frozen=True, slots=True)
 class RiskCoverage:
-    """Accuracy of the most certain verdicts as a function of coverage, the proportion of claims that they cover.
+    """Accuracy of the most confident verdicts as a function of coverage, the proportion of claims that they cover.
 
     "Not enough information" and failed checks cover no claim, so the curve may end below full coverage.
     """
 
-    ordered_by: Literal["probability", "confidence"]
-    """Measure of certainty: probability, or confidence and then probability if a verdict has no probability."""
     claims: int
     """Number of claims with a published verdict."""
     points: tuple[CoveragePoint, ...]
@@ -116,28 +112,21 @@ def risk_coverage(
     verdict_transcripts = [transcript for transcript in transcripts if transcript.verdict.label in scale.labels]
     if not verdict_transcripts:
         return None
-    probabilities = [
-        scale.probability(transcript.verdict.label, transcript.verdict.probabilities)
-        for transcript in verdict_transcripts
-    ]
-    by_probability = all(probability is not None for probability in probabilities)
     scored_verdicts = []
-    for transcript, probability in zip(verdict_transcripts, probabilities, strict=True):
+    for transcript in verdict_transcripts:
         levels = transcript.verdict.levels
         confidence = -1 if levels is None else CONFIDENCES.index(levels.confidence)
-        certainty = (0 if by_probability else confidence, probability or 0.0)
         is_right = scale.collapse(transcript.verdict.label or "", classes) == scale.collapse(
             truths[transcript.claim.id], classes
         )
-        scored_verdicts.append((certainty, is_right))
+        scored_verdicts.append((confidence, is_right))
     curve = selective_curve(
-        [certainty for certainty, _ in scored_verdicts],
+        [confidence for confidence, _ in scored_verdicts],
         [is_right for _, is_right in scored_verdicts],
         n_items=len(transcripts),
     )
     constant = constant_baseline([scale.collapse(truths[transcript.claim.id], classes) for transcript in transcripts])
     return RiskCoverage(
-        "probability" if by_probability else "confidence",
         len(transcripts),
         curve.points,
         curve.area,
@@ -198,17 +187,6 @@ class PartyAgreement:
     """Alpha on the ordinal scale, with a bootstrap interval over claims; None if there are no such claims."""
     sides: ResampledEstimate | None
     """Alpha of the verdicts collapsed to the two sides of the scale; None if there are no such claims."""
-
-
-@dataclass(frozen=True, slots=True)
-class Contradictions:
-    """Frequency with which a party's explanations contradict its verdicts."""
-
-    party: str
-    share: Estimate | None
-    """Proportion of explanations that contradict their verdict, among those checked; None if none was checked."""
-    unknown: int
-    """Number of explanations that were not checked for contradiction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,24 +313,12 @@ def _compute_alpha(
     return ResampledEstimate.from_resamples(alpha(indices), interval, len(ratings))
 
 
-def count_contradictions(debates: Sequence[Transcript], parties: Sequence[str]) -> tuple[Contradictions, ...]:
-    """Return the proportion of each party's last explanations that contradict its verdict."""
-    results = []
-    for party in parties:
-        explanations = [find_explanation(transcript, party) for transcript in debates]
-        answers = [contradicts for sentences, _, contradicts in explanations if sentences]
-        known_answers = [answer for answer in answers if answer is not None]
-        share = proportion(sum(known_answers), len(known_answers)) if known_answers else None
-        results.append(Contradictions(party, share, len(answers) - len(known_answers)))
-    return tuple(results)
-
-
 def count_citations(debates: Sequence[Transcript], parties: Sequence[str]) -> tuple[CitationCounts, ...]:
     """Count the sentences of each party's last explanations by the origin of their citations."""
     results = []
     for party in parties:
         explanations = [find_explanation(transcript, party) for transcript in debates]
-        sentences = [sentence for explanation, _, _ in explanations for sentence in explanation]
+        sentences = [sentence for explanation, _ in explanations for sentence in explanation]
         origins = Counter(sentence.origin for sentence in sentences)
         entailments = [value for sentence in sentences for value in sentence.entailment if value is not None]
         entailed_share = (
@@ -361,12 +327,12 @@ def count_citations(debates: Sequence[Transcript], parties: Sequence[str]) -> tu
         results.append(
             CitationCounts(
                 party,
-                explanations=sum(bool(explanation) for explanation, _, _ in explanations),
+                explanations=sum(bool(explanation) for explanation, _ in explanations),
                 sentences=len(sentences),
                 cited=origins["model"],
                 attributed=origins["attributed"],
                 in_house=sum(sentence.in_house for sentence in sentences),
-                removed=sum(n_removed for _, n_removed, _ in explanations),
+                removed=sum(n_removed for _, n_removed in explanations),
                 with_foreign_numbers=sum(bool(sentence.foreign_numbers) for sentence in sentences),
                 entailed=entailed_share,
             )
@@ -452,7 +418,6 @@ class Disagreement:
     verdict: str
     distance: int | None
     """Number of scale steps between the two verdicts; None if the published verdict has no position on the scale."""
-    probability: float | None
     confidence: str | None
     explanation: str
 
@@ -495,7 +460,6 @@ class RunAnalysis:
     rounds: RoundCounts
     agreement: tuple[PartyAgreement, ...]
     """Agreement between advocates, after the first round and at the end; empty with fewer than two advocates."""
-    contradictions: tuple[Contradictions, ...]
     citations: tuple[CitationCounts, ...]
     left_out: tuple[AdvocateEffect, ...]
     """Effects of leaving each advocate out; empty if not requested."""
@@ -609,7 +573,6 @@ def analyse(
         nei=compute_nei_rates(debates, parties, scale),
         rounds=count_rounds(debates),
         agreement=measure_agreement(debates, parties[1:], scale, seed),
-        contradictions=count_contradictions(debates, parties),
         citations=count_citations(debates, parties),
         left_out=measure_advocate_effects(debates, true_labels, parties[1:], scale, counts, seed),
         risk=risk_coverage(labelled_checks, true_labels, scale, n_classes),
@@ -665,9 +628,8 @@ def _find_disagreements(
                 truth if truth in (*scale.labels, scale.nei) else published_verdicts[transcript.claim.id],
                 verdict,
                 scale.distance(truth, verdict) if truth in scale.labels else None,
-                scale.probability(transcript.verdict.label, transcript.verdict.probabilities),
                 None if levels is None else levels.confidence,
                 " ".join(format_sentence(sentence) for sentence in transcript.verdict.explanation),
             )
         )
-    return tuple(sorted(results, key=lambda item: (-(item.distance or 0), -(item.probability or 0.0), item.claim)))
+    return tuple(sorted(results, key=lambda item: (-(item.distance or 0), item.claim)))

@@ -42,7 +42,6 @@ def analysis_tables(analysis: RunAnalysis) -> list[Table]:
         agreement_table(analysis),
         left_out_table(analysis),
         citation_table(analysis),
-        contradiction_table(analysis),
         risk_table(analysis),
     ]
     return [table for table in tables if table.rows]
@@ -323,21 +322,6 @@ def citation_table(analysis: RunAnalysis) -> Table:
     )  # fmt: skip
 
 
-def contradiction_table(analysis: RunAnalysis) -> Table:
-    """Return the proportion of explanations that contradict their verdict, by participant."""
-    rows = [
-        (item.party, *((_EMPTY_CELL,) * 3 if item.share is None else _estimate_cells(item.share)), str(item.unknown))
-        for item in analysis.contradictions
-        if item.share is not None or item.unknown
-    ]
-    return Table.of(
-        "Explanations that contradict their verdict (%)",
-        ["participant", "n", "share", "95% interval", "unknown"],
-        rows,
-        note="An explanation contradicts where it argues for the other side of the scale. unknown: not determined.",
-    )
-
-
 def risk_table(analysis: RunAnalysis) -> Table:
     """Return a risk-coverage table: accuracy of the most certain verdicts by proportion of claims covered."""
     risk = analysis.risk
@@ -354,7 +338,7 @@ def risk_table(analysis: RunAnalysis) -> Table:
         f"Accuracy of the surest verdicts, {analysis.n_classes} classes (%)",
         ["kept", "coverage", "n", "right", "95% interval"],
         rows,
-        note=f"Ordered by {risk.ordered_by}; equally sure verdicts are kept together. Mean accuracy over all "
+        note=f"Ordered by confidence; equally sure verdicts are kept together. Mean accuracy over all "
         f"coverages: {percent(risk.area)}; {percent(risk.unordered)} where the order says nothing. Always "
         f"{risk.constant!r}: {percent(risk.constant_accuracy)}.",
     )

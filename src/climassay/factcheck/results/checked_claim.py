@@ -122,11 +122,7 @@ def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:
     verdict = transcript.verdict
     if verdict.outcome == "verdict" and verdict.label is not None:
         yield Text.assemble(("Verdict: ", "bold"), (verdict.label, "bold cyan"))
-        probability = scale.probability(verdict.label, verdict.probabilities)
-        note = (
-            "" if probability is None else f" The model gives this verdict a probability of {100 * probability:.0f}%."
-        )
-        yield Text(f"The claim {scale.meaning(verdict.label)}.{note}")
+        yield Text(f"The claim {scale.meaning(verdict.label)}.")
     else:
         yield Text.assemble(("Result: ", "bold"), (OUTCOME[verdict.outcome], "bold cyan"))
         yield Text(ENDING[verdict.outcome])

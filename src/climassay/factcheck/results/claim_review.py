@@ -4,15 +4,9 @@ import re
 from typing import Any, Literal
 
 from climassay.errors import InputError
-from climassay.factcheck.debate.assessment import explanation_lead
 from climassay.factcheck.results.page import safe_link
 from climassay.factcheck.scales import Scale, load_scale
-from climassay.factcheck.transcript import (
-    PassageCitation,
-    Transcript,
-    cited_numbers,
-    reader_view,
-)
+from climassay.factcheck.transcript import PassageCitation, Transcript, cited_numbers, reader_view
 from climassay.prompts import DEMONSTRATION
 
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2}(T\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:\d{2})?)?)?)?")
@@ -106,11 +100,8 @@ def claim_review(
             raise InputError(f"The date of a ClaimReview must be like 2024-05-31 (ISO 8601), not {published!r}.")
         review["datePublished"] = published
     if verdict.explanation:
-        # Only sentences with citations, without the fixed opening.
         cited_texts = [sentence.text for sentence in verdict.explanation if sentence.citations]
-        texts = cited_texts or [sentence.text for sentence in verdict.explanation]
-        stripped_texts = [text.removeprefix(explanation_lead(verdict.label)).strip() for text in texts]
-        review["reviewBody"] = " ".join(text[:1].upper() + text[1:] for text in stripped_texts)
+        review["reviewBody"] = " ".join(cited_texts or [sentence.text for sentence in verdict.explanation])
     passage_numbers = cited_numbers(verdict.explanation, verdict.quotations)
     review["citation"] = [_creative_work(source) for source in transcript.sources if source.number in passage_numbers]
     return review

@@ -87,19 +87,15 @@ OUTCOME: Mapping[Outcome, str] = {
 }
 ENDING: Mapping[Outcome, str] = {
     "verdict": "",
-    "not enough information": "No verdict: the sources do not say enough for one. That makes the claim neither right "
-    "nor wrong; what was searched and found is listed below.",
+    "not enough information": "No verdict: nothing that was found and quoted supports one. That makes the claim "
+    "neither right nor wrong; what was searched and found is listed below.",
     "not checkable": "The text states nothing that evidence could confirm or refute: it may be a question, an opinion, "
     "a wish or a call to do something. It was not debated, and nothing was searched for it.",
     "not about climate": "The claim is not about climate, its causes, its consequences or what is done about it. It "
     "was not debated: the documents here could not tell.",
     "failed": "A model did not answer as it should, so there is no verdict. Run the check again.",
 }
-SIDE: Mapping[Side | None, str] = {
-    "for": "What speaks for the claim",
-    "against": "What speaks against it",
-    None: "What was found nearest to the claim",
-}
+SIDE: Mapping[Side, str] = {"for": "What speaks for the claim", "against": "What speaks against it"}
 KIND: Mapping[str, str] = {
     "collection": "reads",
     "plain": "answers from what its model knows, without documents",
@@ -252,7 +248,6 @@ def page_values(transcript: Transcript, scale: Scale, publication: Publication |
         "citation": None if publication is None else cite(transcript, scale, publication),
         "steps": [locate_on(scale, label) for label in scale.labels],
         "step": None if label is None else locate_on(scale, label),
-        "probability": scale.probability(transcript.verdict.label, transcript.verdict.probabilities),
         "pieces": claim_pieces(transcript.claim.text, transcript.subclaims),
         "notices": list_notices(transcript),
         "views": [_advocate_view(transcript, profile) for profile in transcript.advocates],
@@ -323,7 +318,7 @@ def source_details(source: PassageCitation) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in details if value)
 
 
-def quoted_passages(transcript: Transcript) -> dict[Side | None, list[tuple[Quotation, PassageCitation]]]:
+def quoted_passages(transcript: Transcript) -> dict[Side, list[tuple[Quotation, PassageCitation]]]:
     """Return the quotations for and against the claim with their passages, by side.
 
     If the verdict has no quotations, the quotations in the advocates' last opinions are returned.
@@ -333,7 +328,7 @@ def quoted_passages(transcript: Transcript) -> dict[Side | None, list[tuple[Quot
         quotation for opinion in opinions for quotation in opinion.quotations
     ]
     sources = {source.number: source for source in transcript.sources}
-    results: dict[Side | None, list[tuple[Quotation, PassageCitation]]] = {"for": [], "against": [], None: []}
+    results: dict[Side, list[tuple[Quotation, PassageCitation]]] = {"for": [], "against": []}
     for quotation in merge_quotations(quotations):
         if quotation.passage in sources:
             results[quotation.side].append((quotation, sources[quotation.passage]))
@@ -373,8 +368,6 @@ def list_notices(transcript: Transcript) -> tuple[str, ...]:
     verdict = transcript.verdict
     results = [DEMONSTRATION] if transcript.demonstration else []
     results += [*verdict.caveats, *transcript.warnings]
-    if verdict.contradicts:
-        results.append("The explanation seems to argue for the other side than the verdict: read both with care.")
     results += _list_sentence_problems(verdict.explanation)
     results += _list_removals(verdict)
     if transcript.stability is not None and transcript.stability.share < 1:
@@ -437,12 +430,10 @@ def _advocate_view(transcript: Transcript, profile: AdvocateProfile) -> Advocate
     notes = []
     for opinion in opinions:
         notes += [] if opinion.error is None else [f"A model call failed: {opinion.error}"]
-        if opinion.contradicts:
-            notes.append("The explanation seems to argue for the other side than the verdict.")
         notes += [*_list_sentence_problems(opinion.explanation), *_list_removals(opinion)]
         if opinion.withheld:
             notes.append(
-                f"It would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites supports that."
+                f"It would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites supports it."
             )
     return AdvocateView(
         name,

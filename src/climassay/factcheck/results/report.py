@@ -6,7 +6,6 @@ from climassay.factcheck.results.analysis import MEDIATOR, RiskCoverage, RunAnal
 from climassay.factcheck.results.analysis_tables import (
     agreement_table,
     citation_table,
-    contradiction_table,
     distribution_table,
     failed_table,
     group_table,
@@ -100,7 +99,7 @@ def factcheck_report(
             agreement_table(analysis),
         ),
         "What drove the verdicts": (left_out_table(analysis),),
-        "What the explanations rest on": (citation_table(analysis), contradiction_table(analysis)),
+        "What the explanations rest on": (citation_table(analysis),),
         "How sure the verdicts are": (_risk_plot(analysis.risk), risk_table(analysis)) if analysis.risk else (),
         "Disagreements": _disagreement_blocks(analysis, pages or {}),
     }
@@ -191,7 +190,7 @@ def _risk_plot(risk: RiskCoverage) -> LinePlot:
     constant_points = (Point(0.0, risk.constant_accuracy), Point(1.0, risk.constant_accuracy))
     constant = Series(f"always '{risk.constant}'", constant_points, reference=True)
     note = (
-        f"Verdicts from the surest on, by {risk.ordered_by}. Bars: 95% interval (Wilson). 'Not enough information' and "
+        f"Verdicts from the surest on, by confidence. Bars: 95% interval (Wilson). 'Not enough information' and "
         f"failed checks cover nothing. Dashed: always '{risk.constant}' ({percent(risk.constant_accuracy)}%)."
     )
     return LinePlot(
@@ -215,14 +214,12 @@ def _disagreement_blocks(analysis: RunAnalysis, pages: Mapping[str, str]) -> tup
         facts = [("Published", result.truth), ("Given", result.verdict)]
         if result.distance is not None:
             facts.append(("Distance", counted(result.distance, "step")))
-        if result.probability is not None:
-            facts.append(("Probability", f"{percent(result.probability)}%"))
         if result.confidence is not None:
             facts.append(("Confidence", result.confidence))
         words = result.text.split()
         text = result.text if len(words) <= 60 else " ".join(words[:60]) + " ..."
         cases.append(Case(text, tuple(facts), result.explanation, pages.get(result.claim, "")))
-    note = "Farthest from the published verdict first, then the most probable. 'Not enough information' is not listed."
+    note = "Farthest from the published verdict first. 'Not enough information' is not listed."
     return (
         Cases(
             f"{len(analysis.disagreements)} verdicts other than the published ones, {analysis.n_classes} classes",

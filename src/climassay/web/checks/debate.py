@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
+from climassay.api.claims import open_checker
 from climassay.errors import ClimassayError, LostDatabaseError
-from climassay.factcheck import Claim, Transcript, open_checker
+from climassay.factcheck import Claim, Transcript
 from climassay.factcheck.check_records import StoredCheck
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate.steps import EntailmentRequest, Request, ScoringRequest, SearchRequest, TextRequest
+from climassay.factcheck.debate.steps import EntailmentRequest, Request, SearchRequest, TextRequest
 from climassay.factcheck.fallacies import find_contrarian_claim
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import (
@@ -40,7 +41,6 @@ MIN_PAST_DEBATES = 3
 """Minimum number of past debates required to estimate the duration of a debate."""
 _ACTIVITY_LABELS: Mapping[type[Request], str] = {
     SearchRequest: "searching the documents",
-    ScoringRequest: "weighing answers",
     TextRequest: "writing",
     EntailmentRequest: "comparing sentences with passages",
 }
@@ -104,10 +104,9 @@ def _debate(app: AppState, stored_check: StoredCheck, report: JobReport) -> tupl
 
     claim = stored_check.about.claim
     report.progress(0, progress.steps, "loading models and collections")
-    resources = app.debate(stored_check.settings)
     config = {"claim": claim.text, "check": stored_check.about.id}
     try:
-        with open_checker(stored_check.settings, resources, app.records, command="check", config=config) as checker:
+        with open_checker(app, stored_check.settings, "check", config) as checker:
             [transcript] = checker.check([claim], on_event=on_event, on_requests=on_requests)
             checker.keep([transcript])
     except Interrupted:
@@ -121,7 +120,6 @@ _STAGE_LABELS: Mapping[Doing, str] = {
     "checking quotations": "the advocates give their views",
     "weighing": "the mediator weighs the views",
     "asking": "questions for another round",
-    "replying": "questions for another round",
     "concluding": "the mediator writes the verdict",
 }
 

@@ -1,14 +1,20 @@
 """Matching of a file's answer key with options by label, by text or by both; ambiguous keys are rejected."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from climassay.claim_identity import claim_key
 from climassay.errors import InputError
 from climassay.questions.types import LETTERS
 
 _LABEL = re.compile(r"\s*(?:\(\s*([A-Za-z]|\d{1,2})\s*\)|([A-Za-z]|\d{1,2})\s*(?:\)|[.:](?=\s)))\s*(?=\S)")
 _BRACKETS_AND_MARKS = "()[]{}.: \t"
+_BEFORE_LABEL = re.compile(r"(?:option|choice|answer)[\s_-]*(?=\w{1,2}\Z)")
+_LOOKALIKE_LETTERS = str.maketrans("АСΑΒΕ", "ACABE")
+"""Latin letter for each Cyrillic and Greek capital that looks like it, except those that are labels of another option
+in their own alphabet, such as the third Cyrillic letter В."""
 
 
 class LabelledOptions(NamedTuple):
@@ -42,8 +48,8 @@ def find_option(key: str, options: LabelledOptions) -> int:
     """Return the index of the option that an answer key names.
 
     Args:
-        key: Label, text, or both: ``B``, ``(b)``, ``nitrogen`` or ``b) nitrogen``. Case matters only if options differ
-            in nothing else.
+        key: Label, text, or both: ``B``, ``(b)``, ``Option B``, ``nitrogen`` or ``b) nitrogen``. Case, and characters
+            that look alike, matter only if options differ in nothing else.
         options: Options with their labels.
 
     Raises:
@@ -52,6 +58,8 @@ def find_option(key: str, options: LabelledOptions) -> int:
     indices = find_named_options(key, options)
     if len(indices) == 1:
         return indices.pop()
+    if len({options.texts[index] for index in indices}) == 1:
+        raise InputError(f"the answer {key!r} is the text of {len(indices)} options")
     if indices:
         label = options.labels[next(index for index in indices if options.labels[index] == _strip_marks(key))]
         raise InputError(
@@ -80,16 +88,25 @@ def find_named_options(key: str, options: LabelledOptions) -> set[int]:
     return indices
 
 
+def _fold_lookalikes(text: str) -> str:
+    plain_text = unicodedata.normalize("NFKC", text).translate(_LOOKALIKE_LETTERS)
+    return "".join(char for char in plain_text if unicodedata.category(char) != "Cf")
+
+
 def _strip_marks(key: str) -> str:
-    return key.strip(_BRACKETS_AND_MARKS).lower()
+    return _BEFORE_LABEL.sub("", _fold_lookalikes(key).strip(_BRACKETS_AND_MARKS).lower())
 
 
 def _match_texts(key: str, options: LabelledOptions) -> set[int]:
     """Return a set with the index of the option whose text equals a key, or an empty set if there is none.
 
-    If several options match apart from case, only an exact match counts.
+    If several options match apart from case, look-alike characters and a full stop, only an exact match counts.
     """
-    folded_key = key.strip().casefold()
-    matches = {index for index, text in enumerate(options.texts) if text.casefold() == folded_key}
+    folded_key = _fold_text(key)
+    matches = {index for index, text in enumerate(options.texts) if _fold_text(text) == folded_key}
     exact_matches = {index for index in matches if options.texts[index] == key.strip()}
     return exact_matches or (matches if len(matches) == 1 else set())
+
+
+def _fold_text(text: str) -> str:
+    return claim_key(text.casefold()).rstrip(".")

@@ -14,10 +14,17 @@ if TYPE_CHECKING:
 
 TRUE, FALSE = "True", "False"
 _SYNONYMS = {
-    TRUE: {"true", "t", "yes", "1", "correct", "supports", "supported", "accurate", "right"},
-    FALSE: {"false", "f", "no", "0", "incorrect", "refutes", "refuted", "inaccurate", "wrong"},
+    TRUE: {
+        *("true", "t", "yes", "y", "1", "1.0", "correct", "supports", "supported", "accurate", "right"),
+        *("wahr", "ja", "richtig", "vrai", "oui", "verdadero", "sí", "si", "vero", "sì", "verdadeiro", "sim", "waar"),
+    },
+    FALSE: {
+        *("false", "f", "no", "n", "0", "0.0", "incorrect", "refutes", "refuted", "inaccurate", "wrong"),
+        *("falsch", "nein", "faux", "non", "falso", "não", "onwaar", "nee"),
+    },
 }
-"""Words that stand for True and False in files; ``SUPPORTS`` and ``REFUTES`` occur in Climate-FEVER."""
+"""Words that stand for True and False in files, also those of spreadsheets in German, French, Spanish, Italian,
+Portuguese and Dutch; ``SUPPORTS`` and ``REFUTES`` occur in Climate-FEVER."""
 _HEDGES = re.compile(r"\b(?:may|might|could|possibly|perhaps|sometimes|probably)\b", re.IGNORECASE)
 
 
