@@ -93,7 +93,6 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "cloze.normalised_words": cloze.normalised_words,
     "cloze.terms": cloze.terms,
     "context.join_lines": context.join_lines,
-    "context.extract_question": context.extract_question,
     "delimited.read_delimited": _refused(delimited.read_delimited),
     "differences.find_differing_quantities": lambda text: differences.find_differing_quantities(text, [SOURCE], text),
     "differences.find_foreign_names": lambda text: differences.find_foreign_names(text, [ENGLISH]),
