@@ -136,7 +136,7 @@ def tag_statements(
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no statement, a file cannot be read, the tagger does not exist, or the mix is invalid.
+        InputError: There is no statement, a file cannot be read, the tagger does not exist, or ``mix`` is invalid.
     """
     from climassay.learning import reweight
 

@@ -291,7 +291,7 @@ def price_from_options(prompt: float | None, completion: float | None) -> Price 
     """Return the price given on the command line, or None.
 
     Raises:
-        InputError: Only one of the two prices is given.
+        InputError: Only one of the two prices (of prompt and completion tokens) is set.
     """
     if prompt is None and completion is None:
         return None
