@@ -84,22 +84,22 @@ def test_claims_and_outcomes_are_counted_once():
 )
 def test_scores_count_everything_that_is_not_the_published_verdict_as_wrong(party, classes, right):
     scores = scores_of(analysed(), party, classes)
-    assert scores.all_rows.metrics.n == 5
-    assert scores.all_rows.metrics.accuracy.value == pytest.approx(right / 5)
+    assert scores.rows.figures.n == 5
+    assert scores.rows.figures.accuracy.value == pytest.approx(right / 5)
 
 
 def test_scores_stand_beside_the_constant_answer_and_without_nei():
     scores = scores_of(analysed(), "mediator", 2)
-    assert scores.all_rows.metrics.constant == "incorrect"
-    assert scores.all_rows.metrics.constant_accuracy.value == pytest.approx(4 / 5)
-    assert scores.all_rows.without_nei.accuracy.value == pytest.approx(3 / 4)
-    assert scores.all_rows.nei == 1
+    assert scores.rows.figures.constant == "incorrect"
+    assert scores.rows.figures.constant_accuracy.value == pytest.approx(4 / 5)
+    assert scores.rows.without_nei.accuracy.value == pytest.approx(3 / 4)
+    assert scores.rows.nei == 1
 
 
 def test_rounds_show_where_everybody_stood_and_debates_that_closed_stay():
     found = {(one.party, one.round): one for one in analysed().by_round}
     assert {name for name, _ in found} == {"mediator", "IPCC", "WMO"}
-    shares = {key: one.scores.all_rows.metrics.accuracy.value for key, one in found.items()}
+    shares = {key: one.scores.rows.figures.accuracy.value for key, one in found.items()}
     assert shares["mediator", 1] == pytest.approx(1 / 5)
     assert shares["mediator", 2] == pytest.approx(2 / 5)
     assert shares["WMO", 1] == shares["WMO", 2] == pytest.approx(1 / 5)
@@ -219,7 +219,7 @@ def test_nei_can_be_the_truth():
         checked("b", ({"E": scale.nei}, scale.nei), scale=scale),
     ]
     analysis = analysed(checks, {"a": "NOT_ENOUGH_INFO", "b": "NOT_ENOUGH_INFO"}, scale)
-    assert scores_of(analysis, "mediator", 3).all_rows.metrics.accuracy.value == 0.5
+    assert scores_of(analysis, "mediator", 3).rows.figures.accuracy.value == 0.5
     assert [(one.claim, one.distance) for one in analysis.disagreements] == [(claim_id("a"), None)]
     assert analysis.risk.points[-1].coverage == 0.5
 
@@ -245,7 +245,7 @@ def test_verdicts_published_on_another_scale_are_compared_in_two_classes():
     truths = {"a": "inaccurate", "b": "correct but", "c": "mostly accurate", "d": "accurate"}
     analysis = analysed(transcripts, truths, ACCURACY)
     assert [len(one.classes) for one in analysis.scores[0].levels] == [2]
-    assert scores_of(analysis, "mediator", 2).all_rows.metrics.accuracy.value == 0.75
+    assert scores_of(analysis, "mediator", 2).rows.figures.accuracy.value == 0.75
     assert analysis.n_classes == 2
     [missed] = analysis.disagreements
     assert (missed.claim, missed.truth, missed.verdict) == (claim_id("c"), "mostly accurate", "misleading")

@@ -97,7 +97,9 @@ class QueryWords:
 
     @property
     def is_short(self) -> bool:
-        """Whether the query has 1 to :data:`MAX_WORDS` content words; passages with the same words then count as relevant.
+        """Whether the query has 1 to :data:`MAX_WORDS` content words.
+
+        Passages with the same words then count as relevant.
         """
         return 0 < len(self.spelling_by_stem) <= MAX_WORDS
 

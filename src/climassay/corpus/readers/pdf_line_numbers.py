@@ -252,8 +252,7 @@ def _continues_sentence(text: str) -> bool:
 
 
 def _list_columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
-    """Return, for each column of numbers, the side and position at which they are aligned, the step and the first number.
-    """
+    """Return, for each column of numbers, the side and position of their alignment, the step and the first number."""
     columns: dict[tuple[bool, int], tuple[bool, float, int, int]] = {}
     for chain in chains:
         key = chain.by_right_edge, round(chain.edge / MAX_EDGE_DISTANCE)

@@ -77,17 +77,11 @@ def failed_table(analysis: RunAnalysis) -> Table:
 def score_table(analysis: RunAnalysis) -> Table:
     """Return accuracy and macro-F1 of all participants by number of classes."""
     rows = [
-        (
-            classes,
-            party,
-            *_metric_cells(scores.all_rows.metrics),
-            str(scores.all_rows.nei),
-            str(scores.all_rows.missing),
-        )
+        (classes, party, *_metric_cells(scores.rows.figures), str(scores.rows.nei), str(scores.rows.missing))
         for classes, party, scores in scores_by_level(analysis)
     ]
     mediator = analysis.scores[0].levels if analysis.scores else ()
-    constant_classes = "; ".join(f"{len(scores.classes)}: {scores.all_rows.metrics.constant!r}" for scores in mediator)
+    constant_classes = "; ".join(f"{len(scores.classes)}: {scores.rows.figures.constant!r}" for scores in mediator)
     return Table.of(
         "Verdicts against the published ones (%)",
         ["classes", "participant", *_METRIC_HEADINGS, "NEI", "none"],
@@ -104,11 +98,11 @@ def score_table(analysis: RunAnalysis) -> Table:
 def informed_score_table(analysis: RunAnalysis) -> Table:
     """Return accuracy and macro-F1 on rows without "not enough information"; an empty table if it never occurs."""
     levels = list(scores_by_level(analysis))
-    has_nei = any(scores.all_rows.nei or scores.all_rows.true_nei for _, _, scores in levels)
+    has_nei = any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels)
     rows = [
         (classes, party, *((_EMPTY_CELL,) * 7 if metrics is None else _metric_cells(metrics)))
         for classes, party, scores in levels
-        for metrics in [scores.all_rows.without_nei]
+        for metrics in [scores.rows.without_nei]
         if has_nei
     ]
     return Table.of(
@@ -155,10 +149,10 @@ def group_table(grouped_scores: GroupedScores | None) -> Table:
     rows = [
         (
             name,
-            *_metric_cells(scores.all_rows.metrics),
-            str(scores.all_rows.nei),
-            str(scores.all_rows.missing),
-            scores.all_rows.metrics.constant,
+            *_metric_cells(scores.rows.figures),
+            str(scores.rows.nei),
+            str(scores.rows.missing),
+            scores.rows.figures.constant,
         )
         for name, scores in grouped_scores.groups
     ]
@@ -179,8 +173,8 @@ def round_score_table(analysis: RunAnalysis) -> Table:
             round_scores.party,
             str(round_scores.round),
             str(round_scores.still_open),
-            *_metric_cells(round_scores.scores.all_rows.metrics),
-            str(round_scores.scores.all_rows.nei),
+            *_metric_cells(round_scores.scores.rows.figures),
+            str(round_scores.scores.rows.nei),
         )
         for round_scores in analysis.by_round
     ]
