@@ -50,7 +50,7 @@ class _TextRow(NamedTuple):
 
     item: "Taggable"
     fields: Mapping[str, Any]
-    """All fields of the row by their names in the file; empty for a statement that was given as text."""
+    """All fields of the row by their names in the file; empty for a statement that was passed as text."""
     copied_fields: dict[str, Any]
     """Fields that are copied to the results, including ``statement``."""
 

@@ -178,7 +178,7 @@ def run_pipeline(
 
     Raises:
         InputError: The dataset was begun with another recipe, or no book has a passage to write from.
-        ModelError: A model is unusable, so that no request can succeed.
+        ModelError: A model cannot answer any request.
     """
     store.begin(recipe.name, recipe.identity())
     pipeline_run = _PipelineRun(recipe, parts, store, recipe.requested())

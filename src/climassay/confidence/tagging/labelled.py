@@ -117,7 +117,7 @@ class LabelledItem:
     section: str
     """Section of the report; the statements of a section are never divided between training and test data."""
     recovered: bool = False
-    """Whether the statement was found in the report, so that its context is known."""
+    """Whether the statement was found in the report; its context is then known."""
     id: str = ""
     """Id of the extracted statement; empty if the data has none."""
     cycle: str = ""
