@@ -144,3 +144,28 @@ def test_hostile_texts_are_answered_and_stay_text(reader, name):
         body = answer.text.split("<main", 1)[1]
         for harm in ("<script", '" onmouseover="', "\x00", "\x07", "60481729"):
             assert harm not in body
+
+
+def test_texts_share_an_open_collection_and_see_what_is_added_or_made_anew(site, reader):
+    place = site.place
+
+    def create(text):
+        collection = Collection.create(place.workspace, "shared", place.encoder())
+        collection.add([Document("d", "On the sea", "sea.md", (Block(text),))])
+        return collection
+
+    def is_found(text):
+        return 'class="status similar"' in findings(checked(reader, text, ["shared"]))[0]
+
+    collection = create(SEA)
+    try:
+        [opened] = place.collections("shared").collections
+        assert is_found(SEA)
+        assert place.collections(["seas", "shared"]).collections[1] is opened
+        collection.add([Document("e", "On the ice", "ice.md", (Block(ICE),))])
+        assert is_found(ICE)
+        remove_collection(place.workspace, "shared")
+        create(ICE)
+        assert not is_found(SEA)
+    finally:
+        remove_collection(place.workspace, "shared")

@@ -345,9 +345,10 @@ class Searcher:
     def _count_passages_with(self, word: str, version: int) -> int:
         """Return the number of passages that contain a word, at most :data:`MAX_COUNTED`."""
         self._evict_outdated(version)
-        if word not in self._passage_counts:
-            self._passage_counts[word] = self.table.search_words(word, None, MAX_COUNTED).num_rows
-        return self._passage_counts[word]
+        counts = self._passage_counts  # another thread may replace the attribute
+        if word not in counts:
+            counts[word] = self.table.search_words(word, None, MAX_COUNTED).num_rows
+        return counts[word]
 
     def _compute_cosines(
         self,
@@ -436,7 +437,8 @@ class Searcher:
 
     def _evict_outdated(self, version: int) -> None:
         if version != self._cached_version:
-            self._cached_version, self._cached_passages, self._passage_counts = version, {}, {}
+            # The version last: other threads must not take the former contents for those of this version.
+            self._cached_passages, self._passage_counts, self._cached_version = {}, {}, version
 
     def _load_passages(self, ids: set[str], version: int) -> dict[str, Passage]:
         self._evict_outdated(version)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Request
 
+from climassay.errors import InputError
 from climassay.models import ModelOptions, load_model
 from climassay.models.contract import Encoder, Generator
 from climassay.records.database import Database
 from climassay.session import Session, one_or_several
 from climassay.web.accounts import AccountStore
+from climassay.web.failures import Missing
 from climassay.web.jobs import Jobs, JobStreams
 from climassay.web.limits import VisitorLimits
 from climassay.web.settings import ServerSettings
@@ -132,18 +134,20 @@ class AppState(Session):
         return self.shared(key, lambda: load_model(model, model_options, folder=self.workspace.root))
 
     def collections(self, names: str | Sequence[str]) -> "CollectionGroup":
-        """Open collections by name. They are not cached, since opening them takes only milliseconds.
+        """Return collections by name, each opened once per server with its vectors; see ``web.library.cache``.
 
         Raises:
-            InputError: A collection does not exist.
+            InputError: A collection does not exist, or is damaged.
+            ModelError: The encoder of a collection is not installed.
         """
-        from climassay.corpus import Collection
         from climassay.grounding import CollectionGroup
+        from climassay.web.library.cache import collection_cache
 
-        collection_names = one_or_several(names)
-        encoders = [self.encoder(Collection.open(self.workspace, name).settings.encoder) for name in collection_names]
-        collections = (Collection.open(self.workspace, *pair) for pair in zip(collection_names, encoders, strict=True))
-        return CollectionGroup(tuple(collections))
+        library = collection_cache(self)
+        try:
+            return CollectionGroup(tuple(library.search(name) for name in one_or_several(names)))
+        except Missing as error:
+            raise InputError(str(error)) from None
 
     def forget(self, prefix: str) -> None:
         """Remove the server's objects whose keys start with a prefix, so that they are created anew on next use."""
