@@ -145,7 +145,7 @@ class AppState(Session):
 
         library = collection_cache(self)
         try:
-            return CollectionGroup(tuple(library.search(name) for name in one_or_several(names)))
+            return CollectionGroup(tuple(library.open_searchable(name) for name in one_or_several(names)))
         except Missing as error:
             raise InputError(str(error)) from None
 
