@@ -154,8 +154,9 @@ def test_files_that_cannot_be_read_are_named_and_do_not_stop_the_others(books, t
     report = climassay.add_documents("heat", [good, tmp_path / "gone.pdf"], workspace=books)
     assert [one.title for one in report.added] == ["more"]
     assert "gone.pdf" in report.skipped[0].reason
-    with pytest.raises(InputError, match=r"no document to add to new.*gone\.pdf"):
+    with pytest.raises(InputError, match=r"no document to add to new.*gone\.pdf") as refusal:
         climassay.add_documents("new", tmp_path / "gone.pdf", workspace=books)
+    assert str(refusal.value).count("gone.pdf") == 1
     assert not (books.collections / "new.lance").exists()
 
 

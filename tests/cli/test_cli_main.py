@@ -1,15 +1,20 @@
 """What all commands share: names, options, output and exit codes."""
 
+import contextlib
 import json
 import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import get_args
 
 import pytest
+from cyclopts import CycloptsError, Token
 
 from climassay import __version__
 from climassay.cli.main import app
 from climassay.cli.output import progress_bars, stderr_console, stdout_console
+from climassay.errors import ClimassayError
 from climassay.workspace import Workspace
 from command_line import done, refused
 from faults.commands import arguments, walk
@@ -166,3 +171,16 @@ def test_the_quiet_wait_in_silence(capsys):
 @pytest.mark.parametrize("option", ["--split", "--rounds", "--timeout", "--mediator"])
 def test_none_is_no_value_of_an_option(climassay, option):
     assert option in refused(climassay("check", "The Sun warms the Earth.", "--plain", option, "none"))
+
+
+def test_none_is_refused_by_every_number_and_every_choice_without_it():
+    accepted = []
+    for name, command in walk():
+        for option in command.assemble_argument_collection(default_parameter=app.default_parameter):
+            members = {member for part in (option.hint, *get_args(option.hint)) for member in (part, *get_args(part))}
+            if option.children or members & {str, Path, bool, "none"}:
+                continue
+            option.append(Token(keyword=option.name, value="none"))
+            with contextlib.suppress(CycloptsError, ClimassayError):
+                accepted.append(f"{name} {option.name}: {option.convert()}")
+    assert not accepted

@@ -177,11 +177,12 @@ def test_likelihood_needs_log_probabilities():
         ask_mcq([question(1)], Talker(), [DEFAULT], TaskPrompts.load())
 
 
+@pytest.mark.parametrize("parameters", [None, 135_000_000], ids=["of unknown size", "small"])
 @pytest.mark.parametrize(
     ("option", "chosen", "method", "unparsed"),
     [("c", 2, "asked again", 0), ("none", None, "", 1)],
 )
-def test_a_strong_model_is_asked_once_which_option_an_unread_answer_chose(option, chosen, method, unparsed):
+def test_a_model_is_asked_once_which_option_an_unread_answer_chose(option, chosen, method, unparsed, parameters):
     asked = []
 
     def write(prompt, schema):
@@ -189,19 +190,12 @@ def test_a_strong_model_is_asked_once_which_option_an_unread_answer_chose(option
         return json.dumps({"option": option}) if schema else "The third of them, on reflection"
 
     model = ScriptedModel(lambda _prompt, options: [0.0 for _ in options], write)
+    model.parameters = parameters
     (prediction,) = ask_mcq([question(1, correct=2)], model, [DEFAULT], TaskPrompts.load(), scorings=["letter"])
     assert (prediction.chosen, prediction.method) == (chosen, method)
     assert [schema is None for schema in asked] == [True, False]
     scores = score_mcq([prediction])
     assert [(row.unparsed, row.asked_again) for row in scores.accuracy] == [(unparsed, 1 - unparsed)] * 2
-
-
-def test_a_small_model_is_not_asked_again():
-    model = ScriptedModel(lambda _prompt, options: [0.0 for _ in options], lambda _prompt, _schema: "It is warm")
-    model.parameters = 135_000_000
-    (prediction,) = ask_mcq([question(1)], model, [DEFAULT], TaskPrompts.load(), scorings=["letter"])
-    assert prediction.chosen is None
-    assert prediction.error is None
 
 
 def texts(given, alone):

@@ -12,7 +12,7 @@ from climassay.confidence.tagging import labelled
 from climassay.confidence.topics import naming
 from climassay.corpus import Passage, latex, read, search, sentences
 from climassay.factcheck import claims
-from climassay.factcheck.debate import assessment, context, reading
+from climassay.factcheck.debate import context, reading
 from climassay.generation import draft, terms
 from climassay.generation.screening import passages, question_checks
 from climassay.grounding import absence, citations, differences, numerals, quantities, quotations, references
@@ -72,8 +72,6 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "answer_text.replace_boxes": lambda text: answer_text.replace_boxes(text, lambda _: None),
     "answer_text.replace_json": answer_text.replace_json,
     "answers.find_chosen_option": lambda text: answers.find_chosen_option(text, 4, OPTIONS),
-    "assessment.explanation_lead": assessment.explanation_lead,
-    "assessment.first_paragraph": assessment.first_paragraph,
     "absence.is_bare_answer": absence.is_bare_answer,
     "quotations.mark_quotations": lambda text: quotations.mark_quotations(text, [text[:200], text[5:300]]),
     "quotations.find_quoted_spans": lambda text: quotations.find_quoted_spans(text[1:200] + " x", text),
@@ -95,7 +93,6 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "cloze.normalised_words": cloze.normalised_words,
     "cloze.terms": cloze.terms,
     "context.join_lines": context.join_lines,
-    "context.extract_question": context.extract_question,
     "delimited.read_delimited": _refused(delimited.read_delimited),
     "differences.find_differing_quantities": lambda text: differences.find_differing_quantities(text, [SOURCE], text),
     "differences.find_foreign_names": lambda text: differences.find_foreign_names(text, [ENGLISH]),

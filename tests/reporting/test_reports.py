@@ -386,3 +386,12 @@ def test_an_empty_corner_of_a_table_is_no_heading():
     page = str(render_block(table, "all", 1))
     assert "<thead><tr><td></td><th" in page
     assert "></th>" not in page
+
+
+def test_a_table_without_rows_says_so_across_its_columns():
+    headings = ("file", "paragraph", "what to change")
+    empty, filled = (
+        str(render_block(Table.of("Words", headings, rows), "all", 1)) for rows in ([], [("a.md", "1", "say likely")])
+    )
+    assert re.search(r'<td colspan="3">[^<]+</td>', empty)
+    assert "colspan" not in filled

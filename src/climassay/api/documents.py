@@ -92,10 +92,8 @@ def add_documents(
         # Before anything is made: a mistyped file name leaves no empty collection behind.
         first_document = next(documents_to_add, None)
         if first_document is None:
-            reason = "; ".join(
-                f"{skipped_file.source}: {skipped_file.reason}" for skipped_file in skipped_files[:MAX_REASONS]
-            )
-            raise InputError(f"There is no document to add to {collection}{': ' + reason if reason else '.'}")
+            reasons = "; ".join(str(skipped_file).rstrip(".") for skipped_file in skipped_files[:MAX_REASONS])
+            raise InputError(f"There is no document to add to {collection}{': ' + reasons if reasons else ''}.")
         with Session.opened(workspace) as session:
             target = corpus.open_or_create(
                 session.workspace,

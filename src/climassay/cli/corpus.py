@@ -75,7 +75,7 @@ add_command(app, "list", api.list_collections)
 class ThresholdOptions:
     """Options for the minimum similarity of hits to the query."""
 
-    min_cosine: float | None = None
+    min_cosine: Annotated[float | None, bounded(-1, 1)] = None
     """Minimum cosine similarity of a passage to the query [default: as measured for the encoder]."""
     everything: Annotated[bool, Parameter(name="--all")] = False
     """Show hits regardless of their similarity."""

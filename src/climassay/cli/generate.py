@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, convert
 
 from climassay.api import annotation, validation
 from climassay.api import generation as api
@@ -127,7 +127,7 @@ add_command(app, "mask", validation.apply_masker, model_options=PromptedOptions)
 class QueueOptions:
     """Options for the queue of items that annotators label."""
 
-    lease_minutes: float | None = None
+    lease_minutes: Annotated[float | None, Parameter(converter=convert)] = None
     """Minutes for which an item is reserved for the annotator to whom it is shown."""
 
     def build(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App, Parameter, Token
+from cyclopts import App, Parameter, Token, convert
 
 from climassay.api import judges as api
 from climassay.api.claims import PRIMER_CLAIMS
@@ -125,7 +125,7 @@ class QualityOptions:
 
     aspect: tuple[str, ...] = ()
     """Aspect of texts: coherence, consistency, fluency, relevance or informativeness; repeat for several."""
-    kind: Literal["text", "claims", "confidence", "own"] | None = None
+    kind: Annotated[Literal["text", "claims", "confidence", "own"] | None, Parameter(converter=convert)] = None
     """Kind of quality: text (--aspect), claims (accuracy), confidence (of statements) or own (--quality)."""
     quality: str | None = None
     """Your own quality, described in one sentence."""

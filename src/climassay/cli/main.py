@@ -8,7 +8,7 @@ import errno
 import sys
 import warnings
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter, convert
 
 from climassay import __version__
 from climassay.cli.help import AlignedFormatter
@@ -65,7 +65,8 @@ def create_app() -> App:
         help="Measure whether a language model can be trusted on climate.",
         version=f"climassay {__version__}",
         version_flags=["--version"],
-        default_parameter=Parameter(negative=(), allow_repeating=True),
+        # With a converter, cyclopts does not read "none" as None, which means that an option was not given.
+        default_parameter=Parameter(negative=(), allow_repeating=True, converter=convert),
         help_format="plaintext",
         help_formatter=AlignedFormatter(),
         print_error=False,

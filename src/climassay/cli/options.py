@@ -39,6 +39,9 @@ def bounded(low: float, high: float | None = None, **options: Any) -> Parameter:
 
 
 def _bounded_parameter(bounds: Mapping[str, float], **options: Any) -> Parameter:
+    # A converter refuses "none"; without one, cyclopts reads it as None, as if the option were not given.
+    options.setdefault("converter", convert)
+
     def validate(_: Any, value: Any) -> None:
         checks = {"ge": operator.ge, "gt": operator.gt, "le": operator.le, "lt": operator.lt}
         for number in value if isinstance(value, (list, tuple)) else [value]:
@@ -97,11 +100,6 @@ def _option_type(field_type: Any) -> Any:
     return GenericAlias(list, get_args(field_type)[:1]) if get_origin(field_type) is tuple else field_type
 
 
-def _make_converter(option_type: Any) -> Callable[[Any, Sequence[Token]], Any]:
-    """Return a converter to a type. The converter refuses "none", because None means that the option was not given."""
-    return lambda _, tokens: convert(option_type, tokens)
-
-
 def _make_option(name: str, info: "FieldInfo", show_default: bool) -> Parameter:
     """Return the ``Parameter`` of an option for a field of settings."""
     option_type, help_text = _option_type(info.annotation), summary(info)
@@ -109,7 +107,7 @@ def _make_option(name: str, info: "FieldInfo", show_default: bool) -> Parameter:
         help_text += f" [default: {info.default}]"
     negative = f"--no-{name.replace('_', '-')}" if option_type is bool else ()
     is_list = get_origin(option_type) is list
-    converter = None if option_type is bool or is_list else _make_converter(option_type)
+    converter = None if option_type is bool or is_list else convert
     if bounds := field_bounds(info):
         return _bounded_parameter(bounds, help=help_text, converter=converter)
     return Parameter(help=help_text, negative=negative, converter=converter)

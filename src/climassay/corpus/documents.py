@@ -142,6 +142,11 @@ class Skipped:
     reason: str
     """Reason in one sentence."""
 
+    def __str__(self) -> str:
+        """Return the reason, preceded by the source unless the reason begins with it or contains its path."""
+        is_named = self.reason.startswith(f"{self.source} ") or f"/{self.source}" in self.reason
+        return self.reason if is_named else f"{self.source}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:

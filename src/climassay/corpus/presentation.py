@@ -119,7 +119,7 @@ class AddReport(Result):
             item.document in self.added for item in self.copies
         )
         for item in skipped_parts[:MAX_LISTED]:
-            yield f"{'in part' if item.source in read_sources else 'skipped':<9} {item.source}: {item.reason}"
+            yield f"{'in part' if item.source in read_sources else 'skipped':<9} {item}"
         if len(skipped_parts) > MAX_LISTED:
             yield f"skipped   and {len(skipped_parts) - MAX_LISTED:,} more (--json lists all)"
         n_skipped = sum(item.source not in read_sources for item in skipped_parts)

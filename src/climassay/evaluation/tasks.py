@@ -7,9 +7,8 @@ Scorings:
     always a choice. The published benchmark does this.
 ``letter``
     The model sees the lettered options and generates text; its choice is the letter in the text. Works with any chat
-    API. If an answer names no option, a model with the profile of a strong one is asked once, under a schema, which
-    option it chose; such answers are counted as *asked again*. A small model would name any option. An answer still
-    without a letter is *unparsed* and counts as wrong.
+    API. If an answer names no option, the model is asked once, under a schema, which option it chose; such answers
+    are counted as *asked again*. An answer still without a letter is *unparsed* and counts as wrong.
 ``text``
     The model sees the question only; its choice is the option whose text has the highest log-probability per
     character (``acc_norm`` of lm-evaluation-harness 0.4). Small models that cannot yet handle letters show here what
@@ -306,7 +305,7 @@ def ask_mcq(
 def _read_letters(
     questions: Sequence[_PresentedQuestion], completions: Sequence[Completion], model: Generator, option_prompt: Prompt
 ) -> list[Prediction]:
-    """Parse the option that each answer chooses; a strong model is asked once more about answers that name none."""
+    """Parse the option that each answer chooses; ask the model once more about answers that name none."""
     positions: list[int | None] = []
     for item, completion in zip(questions, completions, strict=True):
         ordered_options = item.question.arranged(item.order)
@@ -320,7 +319,7 @@ def _read_letters(
         if position is None and completion.error is None and completion.text.strip()
     ]
     options_by_index: dict[int, int] = {}
-    if indices_without_option and profile_of(model).name == "strong":
+    if indices_without_option:
         requests = [
             _make_option_request(questions[index], completions[index].text, option_prompt)
             for index in indices_without_option

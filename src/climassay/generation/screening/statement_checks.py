@@ -1,7 +1,9 @@
 """Checks of cloze statements and their masked terms."""
 
 import re
+from itertools import pairwise
 
+from climassay.corpus.languages import count_function_words
 from climassay.corpus.sentences import split_sentences
 from climassay.generation.draft import Draft, has_term
 from climassay.generation.screening.check import FUNCTION_WORDS, GAP_KINDS, check, stem, word_set, words
@@ -15,6 +17,26 @@ _NUMBER_WORDS = word_set(
     "zero one two three four five six seven eight nine ten eleven twelve hundred thousand million billion first second"
     " third half quarter"
 )
+_SENTENCE_END = re.compile(r"[.!…。！][\"'”’»)\]]*(?:\s*(?:\([^()]*\)|\{[^{}]*\}|\[[^\[\]]*\]))*$")
+_LABEL = re.compile(
+    r"\W*(?:#|[-*•–]\s|\(?(?:\d{1,2}|[A-Za-z]|[ivx]{1,4})[.)]\s|(?:[A-Z]{1,4}\.\d+|\d+(?:\.\d+){2,})[\d.]*\s"
+    r"|\d+\.\d+\s(?=[A-Z][a-z]{3})|(?:Figure|Fig\.|Table|Box|FAQ|Chapter|Section)\s[A-Z]*\.?\d[\d.]*\s?[|:–—-])"
+)
+"""Pattern of the mark or number of a heading, list item or caption."""
+_FINITE_VERBS = word_set(
+    """
+    is are was were has have had can cannot could will would may might must shall should does do did became came drove
+    fell froze gave grew held kept lay led made meant rose shrank stood took went
+    """
+)
+_NEVER_SUBJECT_OR_VERB = word_set(
+    """
+    a about above across after against among an and around as at before behind below between beyond by during for from
+    in into its near of on or over per since than the their through to toward towards under upon via with within without
+    """
+)
+_INFLECTED_S = re.compile(r"(?<![suic])s$")
+"""Ending of plural nouns and of verbs in the third person; *mass*, *nucleus*, *basis* and *physics* lack it."""
 _TRIVIAL_WORDS = FUNCTION_WORDS | MASKER_FUNCTION_WORDS | GENERIC
 
 
@@ -30,6 +52,39 @@ def _describe_sentence_fault(draft: Draft) -> str | None:
     if not MIN_STATEMENT_WORDS <= n_words <= MAX_STATEMENT_WORDS:
         return f"The statement has {n_words} words, not {MIN_STATEMENT_WORDS} to {MAX_STATEMENT_WORDS}."
     return None
+
+
+@check("no sentence", GAP_KINDS, "The statement is a heading, a list item or a fragment.")
+def _describe_fragment(draft: Draft) -> str | None:
+    statement = draft.wording.question.strip()
+    if not statement or statement.endswith("?"):
+        return None
+    if not _SENTENCE_END.search(statement):
+        return "The statement does not end like a sentence."
+    if _LABEL.match(statement):
+        return "The statement begins with the mark or number of a heading, list item or caption."
+    hits, _ = count_function_words(statement)
+    is_english = hits["en"] > max(n_hits for language, n_hits in hits.items() if language != "en")
+    return "The statement has no verb." if is_english and not _may_have_verb(words(statement)) else None
+
+
+def _may_have_verb(statement_words: list[str]) -> bool:
+    """Return whether any of a statement's English words may be a finite verb.
+
+    A word may be a verb if it is a common verb form, if it ends in *-s* or *-ed* and follows a possible subject, or if
+    it follows a plural. Plural nouns after another noun or an adjective are therefore taken for verbs.
+    """
+    if not _FINITE_VERBS.isdisjoint(statement_words) or any(word.endswith(("n't", "n’t")) for word in statement_words):
+        return True
+    for index, (previous_word, word) in enumerate(pairwise(statement_words), start=1):
+        if word in _NEVER_SUBJECT_OR_VERB or previous_word in _NEVER_SUBJECT_OR_VERB:
+            continue
+        if word.endswith("ed") or _INFLECTED_S.search(word):
+            return True
+        is_last = index == len(statement_words) - 1
+        if _INFLECTED_S.search(previous_word) and not is_last and not word.endswith(("ing", "ly")):
+            return True
+    return False
 
 
 @check("term not one word", GAP_KINDS, "The masked term has several words or none.")
