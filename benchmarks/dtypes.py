@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from climassay.judging.item_tables import ItemColumns, read_items
-from climassay.judging.judges import Harvester, StateTable, Units
+from climassay.judging.judges import BootstrapUnits, Harvester, StateTable
 from climassay.judging.preferences import Item, QualityRequests, quality
 from climassay.judging.training import MethodName, ProbeSettings, create_candidate, make_folds
 from climassay.learning.harvest import ActivationStore
@@ -129,7 +129,9 @@ def probes(models: Sequence[LocalModel], file: str, aspect: str, method: MethodN
             candidate.prepare(folds)
             odds = np.concatenate([candidate.fit_fold(fold).judge(fold.test_pairs).log_odds for fold in folds])
         right.append((1 + np.sign(odds) * truth)[truth != 0] / 2)
-    change = Units.of([item.group for item in items]).difference(right[0], right[1], pairs[truth != 0]).difference
+    change = (
+        BootstrapUnits.of([item.group for item in items]).difference(right[0], right[1], pairs[truth != 0]).difference
+    )
     assert change.value is not None
     assert change.low is not None
     assert change.high is not None

@@ -35,10 +35,10 @@ from climassay.judging.item_tables import (
     read_items,
 )
 from climassay.judging.judges import (
+    BootstrapUnits,
     Harvester,
     JudgedPairs,
     JudgeScore,
-    Units,
     average_both_orders,
     correctness,
     margins,
@@ -153,7 +153,7 @@ def ablate(
     before, after = ask({}), ask(own)
     probed = judge.compare(items, pairs)
     kept = ~(before.failed | after.failed | probed.failed)
-    units = Units.of([item.group for item in items], seed=seed)
+    units = BootstrapUnits.of([item.group for item in items], seed=seed)
     chosen, odds = pairs[kept], probed.log_odds[kept]
     lost, flips = _changes(before, after, kept)
     results = []
@@ -173,7 +173,7 @@ def ablate(
     samples = _weighted_correlation(lost, odds, units.pair_weights(chosen))
     samples = samples[np.isfinite(samples)]
     if np.isfinite(value) and len(samples):
-        correlation = Units.figure(float(value), samples, len(lost))
+        correlation = BootstrapUnits.figure(float(value), samples, len(lost))
     return Ablation(
         scope,
         tuple(sorted(own)),
@@ -181,7 +181,7 @@ def ablate(
         int((~kept).sum()),
         size,
         correlation,
-        units.share(flips, chosen),
+        units.proportion(flips, chosen),
         _accuracy(units, items, chosen, before.log_odds[kept]),
         _accuracy(units, items, chosen, after.log_odds[kept]),
         tuple(results),
@@ -302,12 +302,12 @@ def _weighted_correlation(first: FloatArray, second: FloatArray, weights: FloatA
         return np.asarray(np.where(small, np.nan, np.clip(covariance / np.sqrt(spread_a * spread_b), -1, 1)))
 
 
-def _accuracy(units: Units, items: Sequence[Item], pairs: IntArray, log_odds: FloatArray) -> JudgeScore:
+def _accuracy(units: BootstrapUnits, items: Sequence[Item], pairs: IntArray, log_odds: FloatArray) -> JudgeScore:
     labels = labels_of(items)
     truth = labels[pairs[:, 0]] - labels[pairs[:, 1]]
     known = np.isfinite(truth) & (truth != 0)
     test = JudgedPairs(pairs[known], truth[known], log_odds[known], three_way(log_odds[known], 0.0))
-    return units.share(correctness(test), test.pairs)
+    return units.proportion(correctness(test), test.pairs)
 
 
 def ablation_table(found: Ablation) -> Table:

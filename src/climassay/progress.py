@@ -228,7 +228,7 @@ class _Bar(Task):
         self._show(self._display)
 
     def _update_pace(self) -> None:
-        """Show seconds per unit and remaining time; in a log file, print a line if the last one is old enough."""
+        """Show seconds per unit and remaining time; in a log file, print a line if the last line is old enough."""
         task, now = self._task, monotonic()
         if task.completed > self._samples[-1][1]:
             self._samples.append((now, task.completed))

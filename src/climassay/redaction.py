@@ -10,8 +10,8 @@ SECRET_VARIABLES = ("CLIMASSAY_API_KEY", "OPENAI_API_KEY")
 MIN_SECRET_LENGTH = 8
 """Minimum length of a secret; shorter keys are placeholders ("none", "EMPTY"), which may occur in ordinary text."""
 MAX_WORD_LENGTH = 20
-"""Maximum length of a word (letters of the same case) or number (digits) in a placeholder. A key with a longer one
-counts as a secret."""
+"""Maximum length of a word (letters of the same case) or number (digits) in a placeholder. A key with a longer word or
+number counts as a secret."""
 BLANK = "***"
 
 _registered_secrets: set[str] = set()

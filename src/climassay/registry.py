@@ -137,7 +137,7 @@ class Registry(Mapping[str, T], Generic[T]):
         """Return the entry with the given name.
 
         Raises:
-            InputError: There is no such entry; the message lists all names.
+            InputError: The entry does not exist; the message lists all names.
         """
         try:
             return self[name]

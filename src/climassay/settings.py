@@ -55,17 +55,18 @@ class _SettingsError(InputError):
 
     def __init__(self, subject: str, name: str, value: object, expected: str, bounds: str) -> None:
         self.name, self.value, self.expected, self.bounds = name, value, expected, bounds
-        super().__init__(f"{subject}: {self.sentence()}")
+        super().__init__(f"{subject}: {self.format_message()}")
 
-    def sentence(self, table: str = "") -> str:
+    def format_message(self, table: str = "") -> str:
         """Return a sentence on the error, which mentions the table, for example ``[mediator]``."""
         if not self.expected:
             return f"{table} needs an entry {self.name!r}." if table else f"{self.name} is missing."
         if self.bounds:
-            header, verb = f"{table} " if table.startswith("[") else "", "but is" if "cannot" in self.bounds else "not"
-            return f"{header}{self.name} {self.bounds}, {verb} {self.value!r}."
-        has = f"{table} has " if table else ""
-        return f"{has}{self.name} = {self.value!r}, but it must be {self.expected}."
+            prefix = f"{table} " if table.startswith("[") else ""
+            connective = "but is" if "cannot" in self.bounds else "not"
+            return f"{prefix}{self.name} {self.bounds}, {connective} {self.value!r}."
+        prefix = f"{table} has " if table else ""
+        return f"{prefix}{self.name} = {self.value!r}, but it must be {self.expected}."
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field, Field))
@@ -169,7 +170,11 @@ _MAX_KEYS = 20_000
 _STRING_OR_COMMENT = re.compile(
     r""""{3}(?:\\.|[^\\])*?(?:"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:\\.|[^"\\\n])*+"?|'[^'\n]*+'?|#[^\n]*""", re.DOTALL
 )
-"""Pattern of strings and comments; an unclosed string ends with its line or text, so that no text is read twice."""
+"""Pattern of strings and comments.
+
+An unclosed string extends to the end of its line, or of the text if it is a multi-line string. The search therefore
+takes linear time.
+"""
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_MAX_KEY_PARTS}}}")
 
 
@@ -232,7 +237,7 @@ def parse_table(
         return kind(**{name: _convert_to_tuples(value) for name, value in data.items()})
     except _SettingsError as error:
         error.value = data.get(error.name)
-        raise InputError(f"{source}: {error.sentence(header)}") from None
+        raise InputError(f"{source}: {error.format_message(header)}") from None
 
 
 def _make_settings_error(kind: type, error: ValidationError, subject: str) -> InputError:

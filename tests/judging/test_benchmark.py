@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from climassay.errors import InputError
 from climassay.judging import Item, evaluate_judge, make_folds
 from climassay.judging.benchmark import score_judge
-from climassay.judging.judges import Units, correlations
+from climassay.judging.judges import BootstrapUnits, correlations
 from climassay.judging.preferences import Judgements
 from climassay.judging.training import Fold, TrainedJudge
 from climassay.statistics import wilson_interval
@@ -189,7 +189,7 @@ def test_an_interval_over_groups_does_not_shrink_with_more_pairs_of_the_same_gro
     for each in (2, 12):
         pairs = np.array([(g * each + a, g * each + b) for g in range(10) for a in range(each) for b in range(a)])
         right = (pairs[:, 0] // each % 2).astype(float)
-        figure = Units.of([f"g{index // each}" for index in range(10 * each)], seed=1).mean(right, pairs)
+        figure = BootstrapUnits.of([f"g{index // each}" for index in range(10 * each)], seed=1).mean(right, pairs)
         assert figure.value == pytest.approx(0.5)
         assert figure.low is not None
         assert figure.high is not None
@@ -201,17 +201,17 @@ def test_an_interval_over_groups_does_not_shrink_with_more_pairs_of_the_same_gro
 def test_where_every_pair_is_right_the_interval_is_wilsons_over_the_units():
     pairs = np.array([[0, 1], [1, 2], [0, 2]])
     for value in (0.0, 1.0):
-        figure = Units.of(["", "", ""]).share(np.full(3, value), pairs)
+        figure = BootstrapUnits.of(["", "", ""]).proportion(np.full(3, value), pairs)
         interval = wilson_interval(3 * value, 3)
         assert (figure.value, figure.low, figure.high, figure.n) == (value, interval.low, interval.high, 3)
     some = np.array([1.0, 0.0, 1.0])
-    assert Units.of(["", "", ""]).share(some, pairs) == Units.of(["", "", ""]).mean(some, pairs)
+    assert BootstrapUnits.of(["", "", ""]).proportion(some, pairs) == BootstrapUnits.of(["", "", ""]).mean(some, pairs)
 
 
 def test_five_groups_cannot_show_that_a_judge_is_better() -> None:
     # All flips of five groups leave a p-value of 2/32 at least; a bootstrap over them gave 0.002.
     pairs = np.array([(3 * g + a, 3 * g + b) for g in range(5) for a in range(3) for b in range(a)])
-    units = Units.of([f"g{index // 3}" for index in range(15)])
+    units = BootstrapUnits.of([f"g{index // 3}" for index in range(15)])
     gains = np.where(pairs[:, 0] % 3 == 2, 0.5, 1.0)
     found = units.difference(np.zeros(len(pairs)), gains, pairs)
     assert found.difference.value == pytest.approx(gains.mean())
@@ -223,12 +223,12 @@ def test_correlations_by_group_and_by_item() -> None:
     labels = np.array([1.0, 2, 3, 3, 1, 2, 5, 5, 5])
     groups = ["a"] * 3 + ["b"] * 3 + ["c"] * 3
     rankings = [(np.arange(3) + 3 * g, np.array([1.0, 2.0, 3.0])) for g in range(3)]
-    found = correlations(Units.of(groups), rankings, labels)
+    found = correlations(BootstrapUnits.of(groups), rankings, labels)
     # Group a: rho 1; group b (3, 1, 2 against 1, 2, 3): rho -0.5, tau -1/3; group c is constant and has none.
     assert found["spearman"].value == pytest.approx(0.25)
     assert found["kendall"].value == pytest.approx((1 - 1 / 3) / 2)
     assert found["spearman"].n == 2
-    one = correlations(Units.of([""] * 6), [(np.arange(6), np.arange(6.0))], np.array([1.0, 2, 3, 4, 6, 5]))
+    one = correlations(BootstrapUnits.of([""] * 6), [(np.arange(6), np.arange(6.0))], np.array([1.0, 2, 3, 4, 6, 5]))
     assert one["spearman"].value == pytest.approx(1 - 6 * 2 / (6 * 35))
     assert one["spearman"].n == 6
 

@@ -12,9 +12,9 @@ from climassay.judging.preferences import CERTAIN, Judgements
 from climassay.judging.ranking import CERTAIN_ONLY, ranking_table
 from climassay.judging.report import (
     judge_sections,
-    picture_blocks,
+    projection_blocks,
 )
-from climassay.judging.training import Picture, TrainedJudge
+from climassay.judging.training import Projection, TrainedJudge
 from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting import DotPlot, LinePlot, ScatterPlot, Table
@@ -58,8 +58,8 @@ def test_a_ranking_without_probabilities_says_that_strengths_tell_the_order_alon
 
 def test_the_picture_has_a_cloud_for_each_outcome_and_says_what_was_left_out():
     rng = np.random.default_rng(0)
-    picture = Picture(rng.normal(size=(2000, 3)), rng.integers(-1, 2, 2000), (0.5, 0.2, 0.1))
-    lead, first, second = picture_blocks(picture, "ppairs")
+    picture = Projection(rng.normal(size=(2000, 3)), rng.integers(-1, 2, 2000), (0.5, 0.2, 0.1))
+    lead, first, second = projection_blocks(picture, "ppairs")
     assert "after the answer that names the first item" in lead.text
     assert isinstance(first, ScatterPlot)
     assert [cloud.name for cloud in first.clouds] == [
@@ -74,8 +74,8 @@ def test_the_picture_has_a_cloud_for_each_outcome_and_says_what_was_left_out():
 
 
 def test_the_picture_of_a_method_that_reads_one_text_at_a_time_speaks_of_no_answers():
-    picture = Picture(np.eye(3), np.array([1, -1, 0]), (0.5, 0.2, 0.1))
-    lead = picture_blocks(picture, "pointwise-length")[0].text
+    picture = Projection(np.eye(3), np.array([1, -1, 0]), (0.5, 0.2, 0.1))
+    lead = projection_blocks(picture, "pointwise-length")[0].text
     assert "on the first item and on the second" in lead
     assert "answer" not in lead
 

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.judging import ProbeSettings, train_probe
-from climassay.judging.training import PROBE_METHODS, load_quality, path_plot
+from climassay.judging.training import PROBE_METHODS, load_quality, plot_regularisation_path
 from climassay.learning import Provenance
 from planted_model import DIRECTION, WIDTH, PlantedModel, harvester, items
 
@@ -46,7 +46,7 @@ def test_a_probe_says_where_it_comes_from():
         asked.questions.prompt("contrast").sha256,
     )
     assert load_quality(source) == asked.questions.quality
-    assert trained.path.chosen == source.regularisation
+    assert trained.regularisation_path.chosen == source.regularisation
 
 
 @pytest.mark.parametrize(("groups", "units"), [(1, "items"), (8, "groups")])
@@ -57,7 +57,7 @@ def test_the_evidence_names_what_its_intervals_resample(groups, units):
 
 
 def test_all_of_the_picture_of_the_regularisation_lies_in_its_frame():
-    plot = path_plot(train_probe(items(), harvester()))
+    plot = plot_regularisation_path(train_probe(items(), harvester()))
     assert [series.name for series in plot.series] == ["probe", "a coin"]
     for point in (point for series in plot.series for point in series.points):
         assert 0 <= plot.x.share(point.x) <= 1
@@ -68,7 +68,7 @@ def test_a_failed_request_is_left_out_and_counted():
     trained = train_probe(items(), harvester(PlantedModel(fail=("3-1",))))
     # Item 3-1 meets three others, in both orders.
     assert trained.failed == 6
-    assert len(trained.picture.truth) == 96 - 6
+    assert len(trained.projection.truth) == 96 - 6
 
 
 @pytest.mark.parametrize("method", PROBE_METHODS)

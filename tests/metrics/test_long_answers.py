@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from climassay.metrics import DIMENSIONS, LongAnswer, Marker, assessment_scores
+from climassay.metrics import DIMENSIONS, LongAnswer, LongAnswerGrader, assessment_scores
 from climassay.questions import Criterion
 from scripted_model import ScriptedModel
 
@@ -34,7 +34,7 @@ def answer(schema, verdicts=VERDICTS, ratings=None):
 
 def test_every_criterion_and_dimension_is_judged_with_reason_and_quotation():
     judge = ScriptedModel(write=lambda _, schema: answer(schema, ratings={"accuracy": 2}))
-    [found] = Marker(judge).assess([ITEM])
+    [found] = LongAnswerGrader(judge).assess([ITEM])
     assert [one.verdict for one in found.criteria] == list(VERDICTS)
     assert [one.quoted for one in found.criteria] == [True, False, False, False]
     assert found.criteria[0].reason == "About criterion_1."
@@ -48,7 +48,7 @@ def test_every_criterion_and_dimension_is_judged_with_reason_and_quotation():
 
 def test_scores_by_hand():
     judge = ScriptedModel(write=lambda _, schema: answer(schema, ratings={"accuracy": 2, "uncertainty": 1}))
-    scores = assessment_scores(Marker(judge).assess([ITEM])[0], RUBRIC)
+    scores = assessment_scores(LongAnswerGrader(judge).assess([ITEM])[0], RUBRIC)
     assert scores["rubric_score"] == pytest.approx((2 * 1 + 1 * 0 + 1 * 0.5 + 2 * 0) / 6)
     assert scores["rubric_must"] == pytest.approx(1 / 3)  # the first of three musts
     assert scores["rubric_uncontradicted"] == 0.0
@@ -61,7 +61,7 @@ def test_an_answer_that_breaks_the_form_is_asked_for_again_and_then_a_failure():
         return "no JSON" if "criterion_1" in schema["required"] else answer(schema)
 
     judge = ScriptedModel(write=write)
-    [found] = Marker(judge).assess([ITEM])
+    [found] = LongAnswerGrader(judge).assess([ITEM])
     assert len(judge.texts) == 3
     assert found.criteria == ()
     assert len(found.errors) == 1
@@ -70,14 +70,14 @@ def test_an_answer_that_breaks_the_form_is_asked_for_again_and_then_a_failure():
 
 def test_an_empty_answer_meets_nothing_and_nobody_is_asked():
     judge = ScriptedModel()
-    [found] = Marker(judge).assess([ITEM._replace(answer=" ")])
+    [found] = LongAnswerGrader(judge).assess([ITEM._replace(answer=" ")])
     scores = assessment_scores(found, RUBRIC)
     assert (scores["rubric_score"], scores["rubric_must"], scores["epistemics"], judge.texts) == (0, 0, 0, [])
 
 
 def test_a_reversed_judge_sees_the_criteria_in_the_opposite_order_and_each_keeps_its_verdict():
     judge = ScriptedModel(write=lambda _, schema: answer(schema))
-    [found] = Marker(judge, reverse=True).assess([ITEM])
+    [found] = LongAnswerGrader(judge, reverse=True).assess([ITEM])
     assert [one.verdict for one in found.criteria] == list(VERDICTS)
     prompt = next(one for one in judge.texts if "Names CO2" in one)
     assert prompt.index("4. Says that it warms") < prompt.index("1. Names CO2")
@@ -88,14 +88,14 @@ def test_a_small_judge_is_asked_as_a_large_one_is():
         ScriptedModel(write=lambda _, schema: answer(schema), parameters=n_parameters)
         for n_parameters in (135_000_000, None)
     ]
-    small, large = (Marker(judge).assess([ITEM]) for judge in judges)
+    small, large = (LongAnswerGrader(judge).assess([ITEM]) for judge in judges)
     assert small == large
     assert judges[0].texts == judges[1].texts
 
 
 def test_the_prompts_name_every_part_of_the_schema():
     judge = ScriptedModel(write=lambda _, schema: answer(schema))
-    Marker(judge).assess([ITEM])
+    LongAnswerGrader(judge).assess([ITEM])
     adequacy = next(one for one in judge.texts if "- style:" in one)
     assert re.findall(r"^- (\w+):", adequacy, re.MULTILINE) == [one.name for one in DIMENSIONS]
     assert "degree of certainty missing" in adequacy

@@ -11,7 +11,7 @@ import pytest
 import runaway
 from climassay.web import confidence, create_app, text_processes
 from climassay.web.access import SESSION_COOKIE
-from climassay.web.text_processes import MAX_PROCESSES, MAX_TEXTS_PER_USER, TooManyTexts, VisitorLeft
+from climassay.web.text_processes import MAX_PROCESSES, MAX_TEXTS_PER_USER, CheckStopped, TooManyTexts
 from patience import until
 from web_parts import post, serving
 from web_routes import csrf_of
@@ -44,7 +44,7 @@ def held(place, *names):
     def check(account):
         try:
             place.text_processes.call(account, runaway.burn, TEXT, has_left=released.is_set)
-        except VisitorLeft:
+        except CheckStopped:
             ended.append(account.name)
 
     threads = [threading.Thread(target=check, args=(user(place, name),)) for name in names]
@@ -73,7 +73,7 @@ def test_a_text_without_end_leaves_others_their_turn(place):
 def test_a_person_has_one_process_and_is_told_when_too_many_wait(place):
     texts = place.text_processes
     with held(place, *["ada"] * MAX_TEXTS_PER_USER):
-        until(lambda: texts._n_texts["ada"] == MAX_TEXTS_PER_USER)
+        until(lambda: texts._n_pending_by_user["ada"] == MAX_TEXTS_PER_USER)
         assert len(texts._users) <= 1
         with pytest.raises(TooManyTexts, match="still being checked"):
             call(place, "ada")
@@ -85,7 +85,7 @@ def test_who_waits_is_served_when_a_process_is_free_and_may_leave(place):
     names = [f"user{number}" for number in range(MAX_PROCESSES)]
     with held(place, *names):
         until(lambda: place.text_processes._users == set(names))
-        with pytest.raises(VisitorLeft):
+        with pytest.raises(CheckStopped):
             call(place, "bob", has_left=lambda: True)
     assert call(place, "bob")[0] == 2
 

@@ -6,5 +6,5 @@ Each function takes the same names as the command line, opens models and collect
 models and collections, and offer more settings.
 
 A model is a name, which is loaded for the session, or a loaded model, which stays open. A workspace is a session, an
-opened workspace, its folder, or by default the one of the command line.
+opened workspace, its folder, or by default the workspace of the command line.
 """

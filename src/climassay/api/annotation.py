@@ -28,7 +28,7 @@ ExportFormat = LabelFormat | Literal["rubrics", "questions"]
 def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
     """Open a dataset for annotation, or change its annotation settings.
 
-    Settings that are not given keep their values.
+    Settings without a new value keep their old one.
 
     Args:
         dataset: Name of the dataset; ``climassay generate list`` lists them.

@@ -45,9 +45,9 @@ def rank(
         quality: Quality to compare by: an aspect such as ``relevance``, ``claims`` (accuracy), ``confidence``, or a
             sentence that describes a quality of your own; by default the quality that the probe was trained for.
         probe: Trained probe (:func:`train_judge`), or its file.
-        method: Name of a method without a probe; by default zero-shot, or pairs if the model does not expose its
-            weights.
-        model: Model that compares the texts; a probe needs the model with whose hidden states it was trained.
+        method: Method to use if no probe is given; by default ``zero-shot``, or ``pairs`` if the model does not expose
+            its weights.
+        model: Model that compares the texts; with a probe, the model whose hidden states the probe was trained on.
         sort: Sorting algorithm.
         token_budget: Maximum number of tokens in one forward pass.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
@@ -103,9 +103,9 @@ def insert(
         quality: Quality to compare by: an aspect such as ``relevance``, ``claims`` (accuracy), ``confidence``, or a
             sentence that describes a quality of your own; by default the quality that the probe was trained for.
         probe: Trained probe (:func:`train_judge`), or its file.
-        method: Name of a method without a probe; by default zero-shot, or pairs if the model does not expose its
-            weights.
-        model: Model that compares the texts; a probe needs the model with whose hidden states it was trained.
+        method: Method to use if no probe is given; by default ``zero-shot``, or ``pairs`` if the model does not expose
+            its weights.
+        model: Model that compares the texts; with a probe, the model whose hidden states the probe was trained on.
         samples: Number of anchors of each label with which an item is compared.
         mode: Rule by which an item and an anchor count as equal.
         token_budget: Maximum number of tokens in one forward pass.
@@ -214,7 +214,7 @@ class JudgeSpec:
         """Quality to compare by; by default the quality of the probe.
 
         Raises:
-            InputError: Neither a quality nor a probe is given, or both a probe and a method are.
+            InputError: The arguments name neither a quality nor a probe, or both a probe and a method.
         """
         from climassay.judging.training import load_quality
 
@@ -302,9 +302,9 @@ def evaluate_judge(
         quality: Quality to compare by: an aspect such as ``relevance``, ``claims`` (accuracy), ``confidence``, or a
             sentence that describes a quality of your own; by default the quality that the probe was trained for.
         probe: Trained probe (:func:`train_judge`), or its file.
-        method: Name of a method without a probe; by default zero-shot, or pairs if the model does not expose its
-            weights.
-        model: Model that compares the texts; a probe needs the model with whose hidden states it was trained.
+        method: Method to use if no probe is given; by default ``zero-shot``, or ``pairs`` if the model does not expose
+            its weights.
+        model: Model that compares the texts; with a probe, the model whose hidden states the probe was trained on.
         include_trained: Whether items of the training data are scored as well.
         pairs_per_item: Number of other items with which each item is compared; by default all items of its group.
         token_budget: Maximum number of tokens in one forward pass.
@@ -367,9 +367,9 @@ def compare_texts(
         quality: Quality to compare by: an aspect such as ``relevance``, ``claims`` (accuracy), ``confidence``, or a
             sentence that describes a quality of your own; by default the quality that the probe was trained for.
         probe: Trained probe (:func:`train_judge`), or its file.
-        method: Name of a method without a probe; by default zero-shot, or pairs if the model does not expose its
-            weights.
-        model: Model that compares the texts; a probe needs the model with whose hidden states it was trained.
+        method: Method to use if no probe is given; by default ``zero-shot``, or ``pairs`` if the model does not expose
+            its weights.
+        model: Model that compares the texts; with a probe, the model whose hidden states the probe was trained on.
         context: Source text of both texts, such as the article that they summarise.
         token_budget: Maximum number of tokens in one forward pass.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.

@@ -54,7 +54,7 @@ def is_table(text: str) -> bool:
     """Return whether the text is the path of an existing file.
 
     Raises:
-        InputError: The text has the suffix of a table, such as ``.csv``, but no such file exists.
+        InputError: The text has the suffix of a table, such as ``.csv``, but the file does not exist.
     """
     path = Path(text)
     try:

@@ -39,7 +39,7 @@ class WithFailedCalls(Result):
 
     @property
     def shows_only_failures(self) -> bool:
-        """Whether no call was answered, so that only the failed calls are shown."""
+        """Whether no call was answered; only the failed calls are then shown."""
         rests = self.result.rests_on_calls and self.result.failure() is None
         return rests and all(call.unanswered for call in self.calls)
 

@@ -50,7 +50,7 @@ class _TextRow(NamedTuple):
 
     item: "Taggable"
     fields: Mapping[str, Any]
-    """All fields of the row by their names in the file; empty for a statement that was given as text."""
+    """All fields of the row by their names in the file; empty for a statement that was passed as text."""
     copied_fields: dict[str, Any]
     """Fields that are copied to the results, including ``statement``."""
 
@@ -136,7 +136,7 @@ def tag_statements(
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no statement, a file cannot be read, the tagger does not exist, or the mix is invalid.
+        InputError: There is no statement, a file cannot be read, the tagger does not exist, or ``mix`` is invalid.
     """
     from climassay.learning import reweight
 

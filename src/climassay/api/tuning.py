@@ -102,7 +102,7 @@ def finetune(
         name: Name of the adapter in the workspace.
         questions: File of training questions of any kind, or ``primer``.
         validation: File of validation questions, or ``primer``; by default some of the questions are held out.
-        validation_share: Proportion of the questions that is held out for validation if no file is given.
+        validation_share: Proportion of the questions that is held out for validation if ``validation`` names no file.
         limit: Number of questions to draw at random for training, and for validation if it has a file.
         with_context: Whether the source passage precedes each question in its prompt.
         seed: Random seed for sampling, splits and the training.

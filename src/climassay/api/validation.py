@@ -154,7 +154,7 @@ def train_validator(
                 on_fold=fold_task.advance,
             )
             training_result.validator.save(output)
-    threshold, refusal = training_result.record.threshold, training_result.refusal
+    threshold, no_threshold_reason = training_result.record.threshold, training_result.no_threshold_reason
 
     def report() -> Report:
         reasons = reason_figure([(table.name, table.drafts)])
@@ -167,11 +167,11 @@ def train_validator(
         return Report("Validator", introduction, tuple(sections))
 
     return Shown(
-        {"validator": str(output), **training_result.facts()},
+        {"validator": str(output), **training_result.to_dict()},
         [*training_result.scores.tables(), *([threshold_table(threshold)] if threshold else [])],
         noted=(
             *skipped_note(table.skipped, "labelled row"),
-            *(() if refusal is None else (f"No threshold: {refusal}",)),
+            *(() if no_threshold_reason is None else (f"No threshold: {no_threshold_reason}",)),
         ),
         reported=report,
     )

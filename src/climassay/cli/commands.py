@@ -106,7 +106,7 @@ def api_command(
     *,
     model_options: type[ModelGroup] | None = None,
     ray: bool = False,
-    setup: type[WorkspaceOptions] | None = None,
+    common_options: type[WorkspaceOptions] | None = None,
     writes: Mapping[str, tuple[Parameter, ResultWriter]] | None = None,
     hint: str = "",
     can_save: bool = True,
@@ -121,7 +121,7 @@ def api_command(
         function: Function of the API.
         model_options: Group of options for the models that the session loads.
         ray: Whether to add the options of a Ray cluster.
-        setup: Group of options for the workspace and the output. By default, :class:`ResultOptions`, or
+        common_options: Group of options for the workspace and the output. By default, :class:`ResultOptions`, or
             :class:`WorkspaceOptions` if the function has a parameter ``output``.
         writes: Further options by name, each with a function that writes part of the result to the option's file.
         hint: Sentence that is printed on stderr if the result was neither saved nor printed as JSON.
@@ -138,10 +138,10 @@ def api_command(
             If all arguments of the command are listed, they appear in this order.
     """
     function_parameters = inspect.signature(function).parameters
-    if "workspace" in function_parameters and setup is None:
-        setup = WorkspaceOptions if "output" in function_parameters else ResultOptions
+    if "workspace" in function_parameters and common_options is None:
+        common_options = WorkspaceOptions if "output" in function_parameters else ResultOptions
     session_parameters = {"workspace"} | (
-        {"model", "token_budget"} if setup and issubclass(setup, ModelSetup) else set()
+        {"model", "token_budget"} if common_options and issubclass(common_options, ModelSetup) else set()
     )
     positional_parameters: list[inspect.Parameter] = []
     keyword_parameters: list[inspect.Parameter] = []
@@ -161,10 +161,14 @@ def api_command(
         positional_parameters.sort(key=lambda parameter: list(parameters).index(parameter.name))
     for name, (option, _) in (writes or {}).items():
         keyword_parameters.append(_keyword_parameter(name, Annotated[Path | None, option], None))
-    for name, group in (("model_options", model_options), ("ray", RayOptions if ray else None), ("setup", setup)):
+    for name, group in (
+        ("model_options", model_options),
+        ("ray", RayOptions if ray else None),
+        ("common_options", common_options),
+    ):
         if group is not None:
             keyword_parameters.append(_option_group(name, group))
-    if setup is None:
+    if common_options is None:
         keyword_parameters += (
             [_keyword_parameter("output", OutputOption, ())] if can_save and "output" not in function_parameters else []
         )
@@ -264,11 +268,13 @@ def _call_and_emit(
 ) -> None:
     """Call a function with the values of a command line, in a session if it has a workspace, and emit its result."""
     parameters = inspect.signature(function).parameters
-    setup: WorkspaceOptions = values.pop("setup", None) or WorkspaceOptions(as_json=values.pop("as_json", False))
+    common_options: WorkspaceOptions = values.pop("common_options", None) or WorkspaceOptions(
+        as_json=values.pop("as_json", False)
+    )
     model_options, ray = values.pop("model_options", None), values.pop("ray", None)
-    if isinstance(setup, ModelSetup):
-        values |= {name: getattr(setup, name) for name in ("model", "token_budget") if name in parameters}
-    files = setup.files or (() if "output" in parameters or "output" in writes else values.pop("output", ()))
+    if isinstance(common_options, ModelSetup):
+        values |= {name: getattr(common_options, name) for name in ("model", "token_budget") if name in parameters}
+    files = common_options.files or (() if "output" in parameters or "output" in writes else values.pop("output", ()))
     part_files = {name: file for name in writes if (file := values.pop(name, None)) is not None}
     arguments = {
         name: value.build() if hasattr(value, "build") else value for name, value in values.items() if value is not None
@@ -276,10 +282,10 @@ def _call_and_emit(
     for name, parameter in parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             arguments |= arguments.pop(name, {})
-    with setup.session(model_options, ray=ray) if "workspace" in parameters else nullcontext() as session:
+    with common_options.open_session(model_options, ray=ray) if "workspace" in parameters else nullcontext() as session:
         result = function(**arguments) if session is None else function(**arguments, workspace=session)
         for name, file in part_files.items():
             writes[name](result, file)
-        emit(result, setup.as_json, files, written_files=tuple(part_files.values()), session=session)
-    if hint and not (files or part_files or setup.as_json):
+        emit(result, common_options.as_json, files, written_files=tuple(part_files.values()), session=session)
+    if hint and not (files or part_files or common_options.as_json):
         print_note(hint)

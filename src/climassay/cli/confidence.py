@@ -218,7 +218,7 @@ def evaluate(
     folds: Annotated[int, bounded(2)] = 5,
     seed: Annotated[int, NON_NEGATIVE] = 0,
     predictions: Path | None = None,
-    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
+    common_options: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
     """Evaluate a trained tagger on statements with known tags, or cross-validate several kinds of taggers on them.
 
@@ -238,7 +238,7 @@ def evaluate(
     """
     if labels is None and (tagger == tagging.BUNDLED or Path(tagger).suffix == ".safetensors"):
         raise InputError(f"Name the statements with known tags behind the tagger: evaluate {tagger} LABELS.")
-    with setup.session() as session:
+    with common_options.open_session() as session:
         result = tagging.evaluate_tagger(
             Path(tagger) if labels is None else labels,
             None if labels is None else tagger,
@@ -255,7 +255,7 @@ def evaluate(
         )
         if predictions is not None:
             write_rows(predictions, result.rows())
-        setup.emit(result, session, written_files=[] if predictions is None else [predictions])
+        common_options.print_result(result, session, written_files=[] if predictions is None else [predictions])
 
 
 add_command(

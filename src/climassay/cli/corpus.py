@@ -62,7 +62,7 @@ add_command(
     "add",
     api.add_documents,
     ray=True,
-    setup=WorkspaceOptions,
+    common_options=WorkspaceOptions,
     files=Annotated[list[str], Parameter()],
     reading=ReadingOptions,
     replace_older=Parameter(name="--replace"),
@@ -95,8 +95,8 @@ add_command(
     threshold=ThresholdOptions,
 )
 add_command(app, "show", api.show_collection)
-add_command(app, "compact", api.compact_collection, setup=WorkspaceOptions)
-add_command(app, "edit", api.edit_document, setup=WorkspaceOptions)
+add_command(app, "compact", api.compact_collection, common_options=WorkspaceOptions)
+add_command(app, "edit", api.edit_document, common_options=WorkspaceOptions)
 
 
 @app.command
@@ -106,7 +106,7 @@ def remove(
     /,
     *,
     yes: Annotated[bool, Parameter(alias="-y")] = False,
-    setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
+    common_options: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
 ) -> None:
     """Remove a document from a collection, or a whole collection.
 
@@ -117,14 +117,14 @@ def remove(
     """
     from climassay.corpus import Collection
 
-    with setup.session() as session:
+    with common_options.open_session() as session:
         if document is None:
             n_passages = len(Collection.open(session.workspace, name))
-            if setup.as_json and not yes:
+            if common_options.as_json and not yes:
                 raise InputError(f"Removing the whole collection {name} with --json needs --yes.")
             if not yes and not _confirm(f"Remove the collection {name} with its {n_passages:,} passages?"):
                 raise InputError("Nothing was removed.")
-        setup.emit(api.remove_documents(name, document, workspace=session))
+        common_options.print_result(api.remove_documents(name, document, workspace=session))
 
 
 def _confirm(question: str) -> bool:

@@ -152,7 +152,7 @@ def table(
     metric: MetricOption = None,
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
     seed: int = 0,
-    setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
+    common_options: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
 ) -> None:
     """Show the tables of an experiment, with intervals, marked best scores, constant baselines and paired tests.
 
@@ -165,7 +165,7 @@ def table(
     """
     if output is not None and form == "screen":
         form = FORMATS_BY_SUFFIX.get(output.suffix.lower(), form)
-    with setup.session() as session:
+    with common_options.open_session() as session:
         result = experiments.experiment_tables(
             run,
             published=published or (),
@@ -180,7 +180,7 @@ def table(
         write_table(output, chosen_tables[0][1])
     elif output is not None:
         write_file(output, result.format_tables(tables, form))
-    if setup.as_json:
+    if common_options.as_json:
         print_json(result.to_dict())
     elif output is None and form == "screen":
         console = stdout_console()
@@ -197,7 +197,7 @@ add_command(
     app,
     "report",
     experiments.report_experiment,
-    setup=WorkspaceOptions,
+    common_options=WorkspaceOptions,
     html=Annotated[Path, Parameter(name=("--output", "-o"))],
     published=PublishedOption,
     published_set=PublishedSetOption,

@@ -288,7 +288,7 @@ add_command(
     app,
     "evidence",
     evidence.check_with_evidence,
-    setup=ModelResultSetup,
+    common_options=ModelResultSetup,
     writes={"predictions": (PREDICTIONS_OPTION, make_rows_writer(lambda result: result.to_dict()["predictions"]))},
     calibrated=Parameter(name="--calibrate", negative="--no-calibrate"),
 )
@@ -348,8 +348,8 @@ add_command(
     checks_filter=FilterOptions,
     page=bounded(1, name="--page"),
 )
-add_command(saved_checks, "show", claims.show_check, setup=WorkspaceOptions)
-add_command(saved_checks, "export", claims.export_checks, setup=WorkspaceOptions, checks_filter=FilterOptions)
+add_command(saved_checks, "show", claims.show_check, common_options=WorkspaceOptions)
+add_command(saved_checks, "export", claims.export_checks, common_options=WorkspaceOptions, checks_filter=FilterOptions)
 
 
 _REASON_TEXTS = {

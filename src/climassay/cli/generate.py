@@ -44,7 +44,7 @@ def run(
     dry_run: bool = False,
     options: Annotated[RequestOptions, Parameter(name="*")] = RequestOptions(),
     ray: Annotated[RayOptions, Parameter(name="*")] = RayOptions(),
-    setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
+    common_options: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
     """Generate the questions of a recipe. Run it again to continue after an interruption, or to generate more.
 
@@ -55,11 +55,11 @@ def run(
     from climassay.generation.recipe import load_recipe
 
     recipe = load_recipe(file)
-    with setup.session(options, ray=ray) as session:
+    with common_options.open_session(options, ray=ray) as session:
         if dry_run:
-            setup.emit(api.estimate_generation(recipe, workspace=session))
+            common_options.print_result(api.estimate_generation(recipe, workspace=session))
         else:
-            setup.emit(api.generate(recipe.name, recipe=recipe, workspace=session), session)
+            common_options.print_result(api.generate(recipe.name, recipe=recipe, workspace=session), session)
 
 
 def _write_drafts(screening_result: "ScreenedDrafts", file: Path) -> None:
@@ -73,7 +73,7 @@ add_command(
     "screen",
     api.screen,
     model_options=LoadingOptions,
-    setup=WorkspaceOptions,
+    common_options=WorkspaceOptions,
     writes={"output": (Parameter(alias="-o", help="Write the drafts with their marks."), _write_drafts)},
     drafts=Annotated[str, Parameter()],
 )
@@ -86,7 +86,7 @@ add_command(
     "publish",
     api.publish,
     model_options=PromptOptions,
-    setup=WorkspaceOptions,
+    common_options=WorkspaceOptions,
     output=Annotated[Path, Parameter(name=("--output", "-o"))],
     kinds=Annotated[list[str] | None, Parameter(name="--kind")],
     canary=Parameter(negative="--no-canary"),
@@ -136,13 +136,13 @@ class QueueOptions:
         return {**given_values(self, AnnotationSettings), "lease_seconds": lease_seconds}
 
 
-add_command(annotate, "open", annotation.open_annotation, setup=WorkspaceOptions, changes=QueueOptions)
+add_command(annotate, "open", annotation.open_annotation, common_options=WorkspaceOptions, changes=QueueOptions)
 _ANNOTATOR_OPTION = Annotated[list[str], Parameter(name="--annotator")]
 add_command(
     annotate,
     "questions",
     annotation.annotate_questions,
-    setup=WorkspaceOptions,
+    common_options=WorkspaceOptions,
     questions=Annotated[str, Parameter()],
     dataset=Parameter(name="--dataset"),
     overlap=bounded(1, 20),
@@ -152,7 +152,7 @@ add_command(
     annotate,
     "answers",
     annotation.annotate_answers,
-    setup=WorkspaceOptions,
+    common_options=WorkspaceOptions,
     dataset=Parameter(name="--dataset"),
     overlap=bounded(1, 20),
     annotators=_ANNOTATOR_OPTION,
@@ -161,7 +161,7 @@ add_command(
     annotate,
     "rubrics",
     annotation.collect_rubrics,
-    setup=WorkspaceOptions,
+    common_options=WorkspaceOptions,
     questions=Annotated[str, Parameter()],
     dataset=Parameter(name="--dataset"),
     overlap=bounded(1, 20),
@@ -170,5 +170,5 @@ _FORMAT_OPTION = Parameter(name="--format")
 add_command(annotate, "status", annotation.annotation_status, annotator=Parameter(name="--annotator"))
 add_command(annotate, "agreement", annotation.annotator_agreement)
 add_command(annotate, "export", annotation.export_labels, form=_FORMAT_OPTION)
-add_command(annotate, "import", annotation.import_labels, setup=WorkspaceOptions, form=_FORMAT_OPTION)
-add_command(annotate, "retrain", annotation.retrain_validator, setup=WorkspaceOptions)
+add_command(annotate, "import", annotation.import_labels, common_options=WorkspaceOptions, form=_FORMAT_OPTION)
+add_command(annotate, "retrain", annotation.retrain_validator, common_options=WorkspaceOptions)

@@ -242,7 +242,7 @@ def benchmark(
     sort: SortMethod | None = None,
     learning_curve: str | None = None,
     predictions: Path | None = None,
-    setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
+    common_options: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
 ) -> None:
     """Measure how well judges agree with experts on unseen groups, compared with two baselines.
 
@@ -277,19 +277,19 @@ def benchmark(
         for task_quality in qualities
         for item_table in [tables[task_quality.name]]
     ]
-    with setup.session() as session:
+    with common_options.open_session() as session:
         result = api.benchmark_judges(
             tasks,
             settings,
             method,
             file=str(labels),
-            model=setup.model,
-            token_budget=setup.token_budget,
+            model=common_options.model,
+            token_budget=common_options.token_budget,
             workspace=session,
         )
         if predictions is not None:
             write_rows(predictions, result.rank_rows())
-        setup.emit(result, session, written_files=[] if predictions is None else [predictions])
+        common_options.print_result(result, session, written_files=[] if predictions is None else [predictions])
 
 
 @app.command
@@ -305,7 +305,7 @@ def train(
     pairs_per_item: PairsOption = None,
     seed: SeedOption = 0,
     html: Path | None = None,
-    setup: Annotated[ModelSetup, Parameter(name="*")] = ModelSetup(),
+    common_options: Annotated[ModelSetup, Parameter(name="*")] = ModelSetup(),
 ) -> None:
     """Train a probe on labelled items and evaluate it on held-out items; without --layer, four layers are tried.
 
@@ -316,22 +316,22 @@ def train(
     """
     named_quality, settings = quality.single_quality(), probe.probe_settings(seed)
     item_table = table.read_labelled(labels, quality, named_quality.name)
-    with setup.session() as session:
+    with common_options.open_session() as session:
         result = api.train_judge(
             item_table,
             named_quality,
-            model=setup.model,
+            model=common_options.model,
             method=method,
             settings=settings,
             pairs_per_item=pairs_per_item,
             output=output,
-            token_budget=setup.token_budget,
+            token_budget=common_options.token_budget,
             seed=seed,
             workspace=session,
         )
         if html is not None:
             result.save(html)
-        setup.emit(result, session, written_files=[] if html is None else [html])
+        common_options.print_result(result, session, written_files=[] if html is None else [html])
 
 
 @app.command
@@ -345,7 +345,7 @@ def evaluate(
     include_trained: bool = False,
     pairs_per_item: PairsOption = None,
     seed: SeedOption = 0,
-    setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
+    common_options: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
 ) -> None:
     """Evaluate a judge on labelled items, compared with the baselines "longer is better" and a constant.
 
@@ -358,27 +358,27 @@ def evaluate(
     # The probe is read here, so that a faulty one is reported before a long table is read.
     named_quality = api.JudgeSpec(quality.build(), probe, method).resolved_quality
     item_table = table.read_labelled(labels, quality, named_quality.name)
-    with setup.session() as session:
+    with common_options.open_session() as session:
         result = api.evaluate_judge(
             item_table,
             named_quality,
             probe=probe,
             method=method,
-            model=setup.model,
+            model=common_options.model,
             include_trained=include_trained,
             pairs_per_item=pairs_per_item,
-            token_budget=setup.token_budget,
+            token_budget=common_options.token_budget,
             seed=seed,
             workspace=session,
         )
-        setup.emit(result, session)
+        common_options.print_result(result, session)
 
 
 add_command(
     app,
     "compare",
     api.compare_texts,
-    setup=ModelSetup,
+    common_options=ModelSetup,
     first=Parameter(name="TEXT_A"),
     second=Parameter(name="TEXT_B"),
     quality=QualityOptions,
@@ -398,23 +398,23 @@ def rank(
     method: MethodOption = None,
     sort: SortOption = "fitted",
     seed: SeedOption = 0,
-    setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
+    common_options: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
 ) -> None:
     """Rank the items of each group, best first, with only the comparisons that the sorting method needs."""
     item_table = table.read(file, label=table.label, label_optional=True)
-    with setup.session() as session:
+    with common_options.open_session() as session:
         result = api.rank(
             item_table,
             quality.build(),
             probe=probe,
             method=method,
-            model=setup.model,
+            model=common_options.model,
             sort=sort,
-            token_budget=setup.token_budget,
+            token_budget=common_options.token_budget,
             seed=seed,
             workspace=session,
         )
-        setup.emit(result, session)
+        common_options.print_result(result, session)
 
 
 @app.command
@@ -431,7 +431,7 @@ def insert(
     samples: Annotated[int, POSITIVE] = 10,
     mode: InsertMode = "band",
     seed: SeedOption = 0,
-    setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
+    common_options: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
 ) -> None:
     """Label new items on an ordered scale by comparing them with labelled items, the anchors.
 
@@ -453,18 +453,18 @@ def insert(
         table = replace(table, levels=",".join(f"{label:g}" for label in sorted(labels)))
     anchor_table = table.read(anchors, label=table.label)
     new_items = table.read(file, label=truth, label_optional=True)
-    with setup.session() as session:
+    with common_options.open_session() as session:
         result = api.insert(
             new_items,
             anchor_table,
             quality=quality.build(),
             probe=probe,
             method=method,
-            model=setup.model,
+            model=common_options.model,
             samples=samples,
             mode=mode,
-            token_budget=setup.token_budget,
+            token_budget=common_options.token_budget,
             seed=seed,
             workspace=session,
         )
-        setup.emit(result, session)
+        common_options.print_result(result, session)

@@ -21,7 +21,7 @@ add_command(
     "check",
     api.check_model,
     model_options=CheckOptions,
-    setup=WorkspaceOptions,
+    common_options=WorkspaceOptions,
     again=Parameter(name="--no-cache"),
 )
 
@@ -64,10 +64,12 @@ class RecordsResultOptions(RecordsOptions, ResultOptions):
 
 
 _RUN_OPTION = Parameter(name="--run")
-add_command(records, "runs", records_api.list_runs, setup=RecordsResultOptions)
-add_command(records, "show", records_api.show_record, setup=RecordsResultOptions, what=Parameter(name="RUN|KEY"))
-add_command(records, "usage", records_api.model_usage, setup=RecordsResultOptions, run=_RUN_OPTION)
-add_command(records, "export", records_api.export_records, setup=RecordsOptions, run=_RUN_OPTION)
-add_command(records, "import", records_api.import_records, setup=RecordsOptions)
-add_command(records, "backup", records_api.back_up_records, setup=RecordsOptions)
-add_command(records, "restore", records_api.restore_records, setup=RecordsOptions)
+add_command(records, "runs", records_api.list_runs, common_options=RecordsResultOptions)
+add_command(
+    records, "show", records_api.show_record, common_options=RecordsResultOptions, what=Parameter(name="RUN|KEY")
+)
+add_command(records, "usage", records_api.model_usage, common_options=RecordsResultOptions, run=_RUN_OPTION)
+add_command(records, "export", records_api.export_records, common_options=RecordsOptions, run=_RUN_OPTION)
+add_command(records, "import", records_api.import_records, common_options=RecordsOptions)
+add_command(records, "backup", records_api.back_up_records, common_options=RecordsOptions)
+add_command(records, "restore", records_api.restore_records, common_options=RecordsOptions)

@@ -266,13 +266,15 @@ class WorkspaceOptions:
         """URL of the records database; None for the workspace's own."""
         return None
 
-    def session(
+    def open_session(
         self, options: ModelGroup | None = None, *, ray: RayOptions | None = None
     ) -> "AbstractContextManager[Session]":
         """Return a context manager that opens the command's session; see :func:`open_session`."""
         return open_session(self.workspace, options, ray=ray, records_url=self.records_url)
 
-    def emit(self, result: "Result", session: Session | None = None, *, written_files: Sequence[Path] = ()) -> None:
+    def print_result(
+        self, result: "Result", session: Session | None = None, *, written_files: Sequence[Path] = ()
+    ) -> None:
         """Save and print the result of the command; see :func:`climassay.cli.output.emit`."""
         emit(result, self.as_json, self.files, written_files=written_files, session=session)
 
@@ -344,11 +346,11 @@ class ModelSetup(LoadingOptions, RayOptions, WorkspaceOptions):
     token_budget: Annotated[int | None, POSITIVE] = None
     """Maximum number of tokens in one forward pass, which limits memory use."""
 
-    def session(
+    def open_session(
         self, options: ModelGroup | None = None, *, ray: RayOptions | None = None
     ) -> "AbstractContextManager[Session]":
         """Return a context manager that opens the command's session with the options for the model and Ray."""
-        return super().session(options or self, ray=ray or self)
+        return super().open_session(options or self, ray=ray or self)
 
 
 @dataclass(frozen=True, kw_only=True)

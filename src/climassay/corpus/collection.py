@@ -64,7 +64,7 @@ class _AdditionState:
     table: Any
     settings: CollectionSettings
     known: dict[str, StoredDocument]
-    """Documents that the collection contained before this call, by id."""
+    """Documents that the collection contained before the call, by id."""
     on_progress: ProgressCallback | None
     new_documents: dict[str, StoredDocument] = field(default_factory=dict)
     already_there: list[StoredDocument] = field(default_factory=list)

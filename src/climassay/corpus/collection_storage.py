@@ -264,7 +264,7 @@ MAX_UNINDEXED = 512
 MAX_UNINDEXED_SHARE = 0.05
 """Maximum proportion of a collection's passages that may remain unindexed until the next search."""
 MAX_FILES = 64
-"""Maximum number of data files; an addition that leads to more triggers compaction."""
+"""Maximum number of data files. If an addition exceeds it, the files are compacted."""
 ORIGINALS = "originals"
 """Name of the folder for original files, inside the folder of the tables."""
 _TEMPORARY_PREFIX = ".tmp"

@@ -372,7 +372,7 @@ MAX_TAIL_SHARE = 0.2
 MAX_STRETCH = 1.2
 """Maximum length of a merged passage, as a multiple of the passage size."""
 MIN_OVERLAP = 20
-"""Minimum number of shared characters that count as an overlap of consecutive passages."""
+"""Minimum number of characters that two consecutive passages have in common if they overlap."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Originals:
             return True
 
     def remove(self, documents: Iterable[str], is_in_use: Callable[[str], bool]) -> None:
-        """Delete the files of documents, given by their ids, unless ``is_in_use`` returns True for the id."""
+        """Delete the files of the documents with these ids, except ids for which ``is_in_use`` returns True."""
         files = [(document, file) for document in documents if (file := self.find(document)) is not None]
         if files:
             with write_lock(self.lock_file):
@@ -73,7 +73,7 @@ class Originals:
                         file.unlink(missing_ok=True)
 
     def bytes_of(self, documents: Iterable[str]) -> int:
-        """Return the total size in bytes of the stored files of documents, given by their ids."""
+        """Return the total size in bytes of the stored files of the documents with these ids."""
         files = map(self.find, documents)
         return sum(file.stat().st_size for file in files if file is not None)
 

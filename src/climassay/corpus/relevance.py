@@ -1,4 +1,4 @@
-"""Decide whether a passage is relevant to a query, by cosine or by shared words.
+"""Decide whether a passage is relevant to a query, by their cosine or by the words that they have in common.
 
 The minimum cosine of a sentence and a passage that answers it was measured (:data:`RELEVANCE`). Cosines are unreliable
 for queries of one to four words: "net zero" and the passage that defines it have a cosine of 0.2. Such a query also has
@@ -27,7 +27,7 @@ Threshold = float | Literal["measured"] | None
 SHORT_QUERY = 3
 """Maximum number of words of a query that counts as short."""
 MAX_WORDS = 4
-"""Maximum number of content words of a query for which passages can also be relevant by shared words."""
+"""Maximum number of content words of a query for which passages with the same words also count as relevant."""
 GAP = 2
 """Maximum number of other content words in a text segment that contains the words of a query."""
 MIN_WEIGHT = 0.95
@@ -97,7 +97,10 @@ class QueryWords:
 
     @property
     def is_short(self) -> bool:
-        """Whether the query has 1 to :data:`MAX_WORDS` content words, so that shared words count."""
+        """Whether the query has 1 to :data:`MAX_WORDS` content words.
+
+        Passages with the same words then count as relevant.
+        """
         return 0 < len(self.spelling_by_stem) <= MAX_WORDS
 
     def weigh(self, n_passages_with: Callable[[str], int], n_passages: int) -> bool:

@@ -144,7 +144,7 @@ class Windows:
     """Sizes of the batches into which the jobs of one call are divided for scheduling."""
 
     first: int = 64
-    """Maximum number of jobs in the first batch; these jobs go directly to the workers."""
+    """Maximum number of jobs in the first batch, which is sent to the workers without a Ray Data dataset."""
     later: int = 512
     """Maximum number of jobs in each batch after the first. The requests and answers of a batch are in the cluster at
     the same time."""

@@ -1,4 +1,4 @@
-"""Contamination: test questions that appear, word for word, in texts that a model was trained on or was given.
+"""Contamination: test questions that appear, word for word, in training texts or in prompts.
 
 Two texts share a run of words if both contain the same consecutive words; case and punctuation are ignored. A question
 is *contaminated* at n if one of its parts shares a run of at least n words with any text. Usual lengths are 8
@@ -95,12 +95,12 @@ class SharedRun:
     """Longest run of consecutive words that a question shares with the texts."""
 
     part: str
-    """Part of the question that contains the shared words: ``question``, ``answer``, ``statement`` (cloze, with its
+    """Part of the question that contains the words in common: ``question``, ``answer``, ``statement`` (cloze, with its
     gap filled), or an option's letter."""
     words: int
     """Number of shared words."""
     shared: str
-    """Shared words, in lower case."""
+    """Words that the question and the text have in common, in lower case."""
     text: str
     """Label of the first text that contains the shared words."""
 
@@ -111,15 +111,16 @@ class QuestionOverlap:
 
     question: Question
     words: int
-    """Length, in words, of the question's longest part. A shared run cannot be longer."""
+    """Length, in words, of the question's longest part; a run of shared words cannot be longer."""
     run: SharedRun | None
-    """Longest shared run; None if no shared run has :data:`MIN_RUN` words."""
+    """Longest run of words that the question shares with a text; None if it is shorter than :data:`MIN_RUN` words."""
     covered: float
-    """Proportion of the question's words, over all parts, that lie in shared runs of at least n words."""
+    """Proportion of the words in all parts of the question that lie in shared runs of at least
+    :attr:`ContaminationReport.n` words."""
 
     @property
     def longest(self) -> int:
-        """Number of words of the longest shared run; 0 if there is none."""
+        """Number of words of the longest run that the question shares with a text; 0 if there is none."""
         return 0 if self.run is None else self.run.words
 
 
@@ -130,7 +131,7 @@ class ContaminationReport:
     against: str
     """Name of the texts in tables."""
     n: int
-    """Minimum number of words of a shared run for a question to count as contaminated."""
+    """Minimum number of consecutive words that a contaminated question shares with a text."""
     texts: int
     """Number of texts compared."""
     words: int
@@ -246,7 +247,10 @@ def question_parts(question: Question) -> dict[str, str]:
 
 
 class _RunIndex:
-    """Index of all sequences of :data:`MIN_RUN` words in the questions' parts, with the longest shared runs found."""
+    """Index of all sequences of :data:`MIN_RUN` words in the questions' parts.
+
+    It stores the longest run of words that each question shares with a text.
+    """
 
     def __init__(self, questions: Sequence[Question], n: int) -> None:
         self._questions, self._n = questions, n

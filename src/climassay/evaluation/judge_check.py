@@ -25,7 +25,7 @@ from climassay.evaluation.long_answers import SIGNS, Better, prefer
 from climassay.evaluation.results import Experiment
 from climassay.io import parse_rows, read_bytes
 from climassay.metrics.factual_accuracy import JudgeFailure
-from climassay.metrics.long_answers import CREDITS, DIMENSIONS, HIGHEST, LOWEST, LongAnswerAssessment, Marker
+from climassay.metrics.long_answers import CREDITS, DIMENSIONS, HIGHEST, LOWEST, LongAnswerAssessment, LongAnswerGrader
 from climassay.metrics.registry import LongAnswer
 from climassay.models.contract import Generator
 from climassay.questions import TYPES, Question
@@ -235,9 +235,11 @@ class JudgeTest:
 
     @property
     def outcome(self) -> CheckOutcome | None:
-        """Outcome: ``passed`` or ``failed`` if the whole interval is on one side of the bound; None without a bound.
+        """Outcome of the test: ``passed``, ``failed`` or ``not decided``; None if the test has no bound.
 
-        It is ``not decided`` if the interval contains the bound, or if there is no interval.
+        A test is passed if the whole confidence interval lies on the required side of the bound (see :attr:`above`),
+        and failed if the whole interval lies on the other side. It is not decided if the interval contains the bound,
+        or if there is no interval.
         """
         if self.bound is None:
             return None
@@ -367,7 +369,7 @@ def check_judge(
         on_step(step)
         ratings = [
             {rating.dimension: round(rating.rating, 2) for rating in assessment.ratings}
-            for assessment in Marker(judge, **options).assess(texts, dimensions)
+            for assessment in LongAnswerGrader(judge, **options).assess(texts, dimensions)
         ]
         failed += sum(not by_dimension for by_dimension in ratings)
         return {name: [by_dimension.get(name) for by_dimension in ratings] for name in names}
@@ -414,7 +416,7 @@ def check_judge(
             tests.append(JudgeTest(f"gain of answers made {label}", name, gain, MAX_GAIN, above=False))
     if items_with_verdicts := [item for item in items if item.verdicts]:
         on_step("marking rubrics")
-        assessments = Marker(judge).assess([item.answer for item in items_with_verdicts], ())
+        assessments = LongAnswerGrader(judge).assess([item.answer for item in items_with_verdicts], ())
         failed += sum(not assessment.criteria for assessment in assessments)
         tests.append(
             JudgeTest(

@@ -228,7 +228,11 @@ def _fit_strengths(
 def side_by_side_table(result: SideBySide, benchmark: str, judge: str = "") -> Table:
     """Return a table of the contestants' win rates and strengths, with a note on ties and position bias.
 
-    A trained judge, which is named by ``judge``, averages both orders, so that the note omits position bias.
+    Args:
+        result: Win rates and strengths.
+        benchmark: Name of the benchmark, for the title.
+        judge: Name of the trained judge; empty for a prompted model. The note omits position bias for a trained judge,
+            because such a judge averages both orders.
     """
     lower_bound, upper_bound = result.first.interval
     orders = (

@@ -46,7 +46,7 @@ class ExperimentCallbacks:
     """Function called with the number of further answers to expect, in addition to the answers to benchmark
     questions."""
     on_end: Callable[[str], None] = lambda _step: None
-    """Function called with the name of each step after the last answer."""
+    """Function called with the name of each step that follows the last answer, when the step starts."""
 
 
 class HarnessCell(NamedTuple):

@@ -260,7 +260,7 @@ def load_experiment(store: Records, run: str) -> Experiment:
     """Load the experiment of a run from the records.
 
     Raises:
-        RecordsError: There is no such run.
+        RecordsError: The run does not exist.
         InputError: The run is not an experiment, or was not completed.
     """
     return experiment_of(run_details(store.database, run))

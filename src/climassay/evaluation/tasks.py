@@ -67,7 +67,7 @@ ReadingMethod = Literal["probability", "low mass", "enumeration", "text"]
 """Method by which a choice is determined from a model's response.
 
 ``probability``: from the probabilities of the letters, which sum to at least one half. ``low mass``: from probabilities
-of the letters that sum to less, so that the model would more likely have written something else (local models only).
+of the letters that sum to less; the model would more likely have written something else (local models only).
 ``enumeration``: from a letter that a server generated under a schema that allows nothing else. ``text``: from generated
 text.
 """

@@ -435,7 +435,7 @@ class CheckStore:
             comment: Comment; required if the opinion is ``undecided``.
 
         Raises:
-            InputError: There is no such check, it has not ended, the opinion is unknown, or the comment is missing or
+            InputError: The check does not exist, it has not ended, the opinion is unknown, or the comment is missing or
                 too long.
         """
         comment = make_storable_text(comment.strip())

@@ -74,7 +74,7 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
         prompts: Folder of templates that replace the bundled ones.
 
     Raises:
-        InputError: There is no advocate, or no such scale.
+        InputError: ``settings`` names no advocate, or a scale of verdicts that does not exist.
     """
     if not settings.advocates:
         raise InputError("A debate needs an advocate: name a collection (--collection NAME), or --plain.")
@@ -274,7 +274,7 @@ def open_checker(
         use_cache: Whether to use cached answers.
 
     Raises:
-        InputError: There is no advocate, or no such scale.
+        InputError: ``settings`` names no advocate, or a scale of verdicts that does not exist.
     """
     setup = set_up_debate(settings, resources, prompts)
     recorded_config = {

@@ -98,7 +98,7 @@ class Scale:
             count: Number of classes, one of :attr:`class_counts`; all labels by default.
 
         Raises:
-            InputError: The scale has no such number of classes.
+            InputError: The scale cannot be collapsed to this number of classes.
         """
         label = _only_match(text, (*self.labels, self.nei))
         if label is None and (verdict := _only_match(text, tuple(self.finer))) is not None:
@@ -140,7 +140,7 @@ class Scale:
         """Return the names of the ``count`` classes of the collapsed scale, from wrong to right; all labels by default.
 
         Raises:
-            InputError: The scale has no such number of classes.
+            InputError: The scale cannot be collapsed to this number of classes.
         """
         return tuple(dict.fromkeys(self.collapse(label, count) for label in self.labels))
 
@@ -317,7 +317,7 @@ def load_scale(name: str) -> Scale:
             ``.toml`` file (see :func:`parse_scale`).
 
     Raises:
-        InputError: There is no such scale, or the file does not define one.
+        InputError: The scale does not exist, or the file does not define one.
     """
     if name in SCALES:
         return SCALES[name]

@@ -274,7 +274,7 @@ class Dataset(Result):
             fields: Values of the fields that a subclass adds.
 
         Raises:
-            InputError: There is no such dataset.
+            InputError: The dataset does not exist.
         """
         stored_drafts = tuple(store.stored_drafts(name))
         return cls(dataset_stats(name, stored_drafts), stored_drafts, **fields)

@@ -129,7 +129,7 @@ class DatasetStore:
         """Return the entries of the recipe with which a dataset was begun.
 
         Raises:
-            InputError: There is no such dataset.
+            InputError: The dataset does not exist.
         """
         text = self._database.scalar(sa.select(datasets.c.recipe).where(datasets.c.name == name))
         if text is None:
@@ -186,7 +186,7 @@ class DatasetStore:
         """Yield all drafts of a dataset in the order of generation, with the decisions that were made later.
 
         Raises:
-            InputError: There is no such dataset.
+            InputError: The dataset does not exist.
         """
         self.recipe(name)
         last_ordinal = -1

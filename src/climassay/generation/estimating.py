@@ -47,7 +47,7 @@ class StreamEstimate:
     share: float
     """Assumed yield: the proportion of drafts that are accepted."""
     measured: bool
-    """Whether the yield was measured on this dataset rather than assumed."""
+    """Whether the proportion of accepted drafts was measured on this dataset rather than assumed."""
     drafts: int
     requests: int
     prompt_tokens: int

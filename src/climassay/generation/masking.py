@@ -189,7 +189,7 @@ def open_masker(
         load: Function that loads a model by its name.
 
     Raises:
-        InputError: There is no such masker, or the model gives no log-probabilities.
+        InputError: The masker does not exist, or the model gives no log-probabilities.
     """
     if name == STATISTICS:
         return StatisticsMasker(glossary)

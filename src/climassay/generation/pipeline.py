@@ -56,7 +56,8 @@ class StreamCounts:
     def estimate_drafts(self, missing: int, limit: int) -> int:
         """Return the number of drafts, at most ``limit``, of which about ``missing`` will be accepted.
 
-        The yield is estimated from the drafts so far, with two accepted drafts added as a prior.
+        The proportion of accepted drafts is estimated from the drafts so far, with two accepted drafts added as a
+        prior.
         """
         smoothed_yield = (self.accepted + 2) / (self.drafts + 2)
         return min(limit, math.ceil(missing / smoothed_yield))
@@ -177,7 +178,7 @@ def run_pipeline(
 
     Raises:
         InputError: The dataset was begun with another recipe, or no book has a passage to write from.
-        ModelError: A model is unusable, so that no request can succeed.
+        ModelError: A model cannot answer any request.
     """
     store.begin(recipe.name, recipe.identity())
     pipeline_run = _PipelineRun(recipe, parts, store, recipe.requested())
@@ -229,9 +230,10 @@ class _PipelineRun:
     """Ids of documents without a suitable passage."""
 
     def plan(self) -> list[Slot]:
-        """Plan the next batch.
+        """Plan the next batch, and record the kinds and levels that have ended.
 
-        For each kind and level, it has the number of drafts still needed at the current yield.
+        For each other kind and level, the batch has as many drafts as are expected to supply the missing questions at
+        the acceptance rate so far.
         """
         slots: list[Slot] = []
         for stream, n_requested in self.requested.items():

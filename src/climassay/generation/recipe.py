@@ -156,7 +156,7 @@ class Recipe:
 
     name: str
     collections: tuple[str, ...]
-    """Collections whose passages the questions are written from; several are searched as one."""
+    """Collections whose passages the questions are written from; several collections are searched together."""
     writer: WriterSpec
     counts: CountSpec = field(default_factory=CountSpec)
     subject: Subject = field(default_factory=Subject)

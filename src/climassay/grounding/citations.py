@@ -389,7 +389,7 @@ def ground_text(
 
     Args:
         text: Text written by a model.
-        truncated: Whether the text was truncated, so that its last sentence is incomplete.
+        truncated: Whether the text was truncated; its last sentence is then incomplete.
         sources: Passages in the model's prompt; may be empty.
         encoder: Encoder that compares sentences with passages; None disables this comparison, on which ``support`` and
             the attribution of uncited sentences depend.

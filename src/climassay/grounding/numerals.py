@@ -115,7 +115,7 @@ def read_numeral(match: re.Match[str], number_format: NumberFormat, *, has_unit:
     Args:
         match: Match of the number in its text.
         number_format: Meaning of commas and points in the text.
-        has_unit: Whether a unit follows the number, so that "1,5 °C" is one number even in a text with decimal points.
+        has_unit: Whether a unit follows the number; "1,5 °C" is then one number even in a text with decimal points.
     """
     numeral = match[0].lower()
     if numeral in NUMBER_WORDS:

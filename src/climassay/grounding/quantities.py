@@ -146,7 +146,7 @@ _LIST = re.compile(
 )
 _BRACKET = re.compile(rf"\s*[\[(]\s*{_HEDGE}?:?\s*[+\-−–]?\s*", re.IGNORECASE)
 _CHARACTERS = str.maketrans("⁻₂₃₄₆\u00a0\u2007\u2009\u202f\u2010\u2011\u2012", "-2346    ---")
-"""Replacements of single characters by single characters, so that positions stay the same."""
+"""Replacements of single characters by single characters; they preserve all positions in the text."""
 
 
 @dataclass(frozen=True, slots=True)

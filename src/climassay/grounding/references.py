@@ -275,7 +275,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Handler that does not follow redirections, since these may lead to any address."""
 
     def redirect_request(self, req: Any, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str) -> None:
-        """Return None, so that the redirection is not followed."""
+        """Return None, which prevents urllib from following the redirection."""
 
 
 def check_address(address: str) -> bool | None:

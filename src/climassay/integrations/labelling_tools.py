@@ -81,7 +81,11 @@ def _read_list(file: Path, fault: str, required_field: str, noun: str) -> list[d
 def _gathered(
     entry_label: str, entries: Iterable[tuple[int, T]], read_labels: Callable[[T], list[Label]]
 ) -> AnnotationFile:
-    """Read the labels of numbered entries; entries that cannot be read become messages of the result."""
+    """Read the labels of numbered entries.
+
+    For each entry that cannot be read, the result has a message that begins with ``entry_label`` and the number of the
+    entry.
+    """
     labels: list[Label] = []
     messages: list[str] = []
     for number, entry in entries:

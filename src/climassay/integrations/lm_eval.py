@@ -47,7 +47,7 @@ class HarnessTask:
 
     @property
     def compares_options(self) -> bool:
-        """Whether the harness compares the likelihoods of the options, so that the model generates no text."""
+        """Whether the harness compares the likelihoods of the options instead of generating text."""
         return TYPES[self.kind].has_options and self.form == self.kind
 
     @property

@@ -164,7 +164,10 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
 
 
 def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]:
-    """Return the task names that a name or pattern matches, or the path of a YAML file; [None] if nothing matches."""
+    """Return the names of the tasks that match ``name``, which may be a pattern; [None] if none match.
+
+    If ``name`` ends in ``.yaml`` or ``.yml``, return the path of that file; [None] if it does not exist.
+    """
     if name.endswith((".yaml", ".yml")):
         path = Path(resolve_file(folder, name))
         return [str(path) if path.is_file() else None]

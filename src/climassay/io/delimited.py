@@ -18,8 +18,8 @@ HEAD_ROWS = 200
 
 
 MAX_MISSING_CELLS = 1_000_000
-"""Maximum number of cells that a table's short rows lack. Each is stored as None, so that a small file could fill the
-memory."""
+"""Maximum number of cells that a table's short rows lack. Missing cells are stored as None; without a limit, a small
+file could fill the memory."""
 
 
 class DelimitedTable(NamedTuple):

@@ -228,7 +228,7 @@ def require_column(file: str | Path, names: Iterable[str], requested: str, optio
         option: Option of the command that names the column, to be mentioned in the message.
 
     Raises:
-        InputError: The table has no such column; the message lists the columns it has.
+        InputError: The column does not exist; the message lists the columns of the table.
     """
     names = list(names)
     column = find_column(names, requested)

@@ -16,13 +16,13 @@ import numpy as np
 from climassay.errors import InputError
 from climassay.judging.judges import (
     NO_ANSWER,
+    BootstrapUnits,
     Cost,
     Harvester,
     JudgedPairs,
     JudgeScore,
     PairedFigure,
     StateTable,
-    Units,
     correctness,
     correlations,
     layers_of,
@@ -58,7 +58,7 @@ from climassay.judging.training import (
     create_candidate,
     labels_of,
     make_folds,
-    outcomes_of,
+    pair_outcomes,
     pairs_within,
 )
 from climassay.learning.calibration import fit_tie_band
@@ -178,7 +178,7 @@ def score_judge(
     """
     candidate.prepare(folds)
     groups = [item.group for item in items]
-    units = Units.of(groups, seed=seed)
+    bootstrap_units = BootstrapUnits.of(groups, seed=seed)
     n_words = np.array(word_counts(items))
     judged_pairs: list[JudgedPairs] = []
     length_by_fold: list[JudgedPairs] = []
@@ -200,7 +200,7 @@ def score_judge(
         # A comparison that failed is not a prediction of equality.
         predictions = np.where(judgements.failed, NO_ANSWER, three_way(judgements.log_odds, trained_judge.tie_band))
         judged_pairs.append(JudgedPairs(fold.test_pairs, truth, judgements.log_odds, predictions))
-        ratios, outcomes = log_length_differences(n_words, fold.test_pairs), outcomes_of(labels, fold.train_pairs)
+        ratios, outcomes = log_length_differences(n_words, fold.test_pairs), pair_outcomes(labels, fold.train_pairs)
         band = fit_tie_band(log_length_differences(n_words, fold.train_pairs), outcomes)
         length_by_fold.append(JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band)))
         # Accuracy of the commonest answer on each test pair, over both its orders.
@@ -223,18 +223,25 @@ def score_judge(
     return JudgeScores(
         method,
         quality,
-        _measure_agreement(units, judge_pairs, is_nearly_equal, correlations(units, rankings, labels)),
+        _measure_agreement(
+            bootstrap_units, judge_pairs, is_nearly_equal, correlations(bootstrap_units, rankings, labels)
+        ),
         {
             "constant": replace(
                 _measure_agreement(
-                    units, constant_pairs, is_nearly_equal, correlations(units, constant_ranking, labels)
+                    bootstrap_units,
+                    constant_pairs,
+                    is_nearly_equal,
+                    correlations(bootstrap_units, constant_ranking, labels),
                 ),
-                accuracy_three_way=units.share(np.concatenate(constant_correct), judge_pairs.pairs),
+                accuracy_three_way=bootstrap_units.proportion(np.concatenate(constant_correct), judge_pairs.pairs),
             ),
-            "longer": _measure_agreement(units, length_pairs, is_nearly_equal, correlations(units, by_length, labels)),
+            "longer": _measure_agreement(
+                bootstrap_units, length_pairs, is_nearly_equal, correlations(bootstrap_units, by_length, labels)
+            ),
         },
-        _paired_difference(units, length_pairs, judge_pairs, is_differing),
-        _paired_difference(units, length_pairs, judge_pairs, is_differing & is_nearly_equal),
+        _paired_difference(bootstrap_units, length_pairs, judge_pairs, is_differing),
+        _paired_difference(bootstrap_units, length_pairs, judge_pairs, is_differing & is_nearly_equal),
         pair_scores,
         n_items=len(items),
         n_pairs=len(judge_pairs.pairs),
@@ -243,7 +250,7 @@ def score_judge(
         failed=n_failed,
         layers=tuple(trained_judge.layers for trained_judge in trained_judges),
         regularisation=tuple(trained_judge.regularisation for trained_judge in trained_judges),
-        learning_curve=_learning_curve(items, folds, candidate, units, labels, sizes),
+        learning_curve=_learning_curve(items, folds, candidate, bootstrap_units, labels, sizes),
         order=tuple(
             (items[index].id, rank)
             for members, scores in rankings
@@ -291,22 +298,29 @@ def evaluate_judge(
 
 
 def _measure_agreement(
-    units: Units, test_pairs: JudgedPairs, is_nearly_equal: np.ndarray, rank_correlations: dict[str, JudgeScore]
+    bootstrap_units: BootstrapUnits,
+    test_pairs: JudgedPairs,
+    is_nearly_equal: np.ndarray,
+    rank_correlations: dict[str, JudgeScore],
 ) -> Agreement:
     is_differing = test_pairs.truth != 0
     differing_pairs, nearly_equal_pairs = test_pairs.take(is_differing), test_pairs.take(is_differing & is_nearly_equal)
     return Agreement(
-        units.share(correctness(differing_pairs), differing_pairs.pairs),
-        units.share(np.asarray(test_pairs.predicted == np.sign(test_pairs.truth), dtype=np.float64), test_pairs.pairs),
+        bootstrap_units.proportion(correctness(differing_pairs), differing_pairs.pairs),
+        bootstrap_units.proportion(
+            np.asarray(test_pairs.predicted == np.sign(test_pairs.truth), dtype=np.float64), test_pairs.pairs
+        ),
         rank_correlations["spearman"],
         rank_correlations["kendall"],
-        units.share(correctness(nearly_equal_pairs), nearly_equal_pairs.pairs),
+        bootstrap_units.proportion(correctness(nearly_equal_pairs), nearly_equal_pairs.pairs),
     )
 
 
-def _paired_difference(units: Units, baseline: JudgedPairs, judge_pairs: JudgedPairs, mask: np.ndarray) -> PairedFigure:
+def _paired_difference(
+    bootstrap_units: BootstrapUnits, baseline: JudgedPairs, judge_pairs: JudgedPairs, mask: np.ndarray
+) -> PairedFigure:
     baseline_pairs, own_pairs = baseline.take(mask), judge_pairs.take(mask)
-    return units.difference(correctness(baseline_pairs), correctness(own_pairs), own_pairs.pairs)
+    return bootstrap_units.difference(correctness(baseline_pairs), correctness(own_pairs), own_pairs.pairs)
 
 
 def _concatenate(parts: Sequence[JudgedPairs]) -> JudgedPairs:
@@ -344,7 +358,7 @@ def _learning_curve(
     items: Sequence[Item],
     folds: Sequence[Fold],
     candidate: Candidate,
-    units: Units,
+    bootstrap_units: BootstrapUnits,
     labels: FloatArray,
     sizes: Sequence[int],
 ) -> tuple[LearningPoint, ...]:
@@ -354,7 +368,7 @@ def _learning_curve(
     """
     points = []
     for size in sizes:
-        judged_parts = []
+        judged_pairs_by_fold = []
         for fold in folds:
             if size > len(fold.train):
                 continue
@@ -364,20 +378,20 @@ def _learning_curve(
             order = generator.permutation(sorted(members)).tolist() if len(members) > 1 else []
             indices = [index for name in order for index in members[name]] or generator.permutation(fold.train).tolist()
             pairs = fold.train_pairs[np.isin(fold.train_pairs, indices[:size]).all(axis=1)]
-            if not outcomes_of(labels, pairs).any():
+            if not pair_outcomes(labels, pairs).any():
                 continue
             try:
                 judgements = candidate.fit_fold(fold, pairs).judge(fold.test_pairs)
             except InputError:  # so few items can be too few to choose the regularisation on
                 continue
             truth = labels[fold.test_pairs[:, 0]] - labels[fold.test_pairs[:, 1]]
-            judged_parts.append(
+            judged_pairs_by_fold.append(
                 JudgedPairs(fold.test_pairs, truth, judgements.log_odds, np.sign(judgements.log_odds).astype(np.int64))
             )
-        if len(judged_parts) == len(folds):
-            test_pairs = _concatenate(judged_parts)
+        if len(judged_pairs_by_fold) == len(folds):
+            test_pairs = _concatenate(judged_pairs_by_fold)
             test_pairs = test_pairs.take(test_pairs.truth != 0)
-            points.append(LearningPoint(size, units.share(correctness(test_pairs), test_pairs.pairs)))
+            points.append(LearningPoint(size, bootstrap_units.proportion(correctness(test_pairs), test_pairs.pairs)))
     return tuple(points)
 
 

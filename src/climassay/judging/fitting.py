@@ -416,10 +416,11 @@ def fit_contrast(
         pairs: Shape [pairs, 2], item indices (i, j).
         labels: Ratings, shape [items], finite for items in pairs; a higher rating means more of the quality.
         groups: Names of articles or topics, shape [items]. No group is divided between training and test.
-        regularisation: C; None chooses it from 0.01 to 3162 in half decades by cross-validated log-loss.
+        regularisation: C; None chooses it by cross-validated log-loss from 0.01 to 3162, in steps of a factor of
+            sqrt(10).
         ties: ``drop`` omits pairs of equal labels, ``keep`` counts them as "not greater" in both orders (as in the
             thesis), ``three-way`` makes them a third outcome, see :func:`~climassay.learning.linear.davidson_loss`.
-        balanced: Whether both answers get the same total weight.
+        balanced: Whether the outcomes "greater" and "not greater" get the same total weight.
         standardise: Whether each feature is scaled to unit variance over the pairs; otherwise one factor scales all
             features. With several layers, the layer with the larger activations would otherwise dominate.
         lengths: Text lengths, shape [items], to be regressed out: each feature's difference is regressed on the log
@@ -435,7 +436,8 @@ def fit_contrast(
         ``tie_band`` is 0.
 
     Raises:
-        InputError: Shapes or labels do not match, only one answer occurs, or there are too few items to choose C.
+        InputError: Shapes or labels do not match, all pairs have the same outcome, or there are too few items to
+            choose C.
 
     References:
         Maiya (2024), section 3; Davidson (1970), J. Am. Stat. Assoc. 65, 317-328; Platt (1999) for the scale.

@@ -490,7 +490,7 @@ class JudgedPairs:
 
 
 @dataclass(frozen=True)
-class Units:
+class BootstrapUnits:
     """Independent units for the bootstrap, and their resamples."""
 
     of_item: IntArray
@@ -499,7 +499,7 @@ class Units:
     """Number of times that each unit appears in each resample, shape [resamples, units]."""
 
     @classmethod
-    def of(cls, groups: Sequence[str], *, resamples: int = RESAMPLES, seed: int = 0) -> "Units":
+    def of(cls, groups: Sequence[str], *, resamples: int = RESAMPLES, seed: int = 0) -> "BootstrapUnits":
         """Form units from the group of each item, and draw their bootstrap resamples."""
         names = sorted(set(groups))
         unit_by_name = {name: number for number, name in enumerate(names)}
@@ -518,7 +518,7 @@ class Units:
         """Return the mean of ``values`` [pairs] with its interval; ``pairs`` has shape [pairs, 2]."""
         return self._mean(values, self.pair_weights(pairs))[0]
 
-    def share(self, values: FloatArray, pairs: IntArray) -> JudgeScore:
+    def proportion(self, values: FloatArray, pairs: IntArray) -> JudgeScore:
         """Return the mean of ``values`` from 0 to 1 [pairs] with its interval; ``pairs`` has shape [pairs, 2].
 
         If all values are 0, or all are 1, all resamples are identical; the interval is then Wilson's over the units.
@@ -607,14 +607,14 @@ def pair_calibration(test: JudgedPairs) -> Calibration | None:
 
 
 def correlations(
-    units: Units, rankings: Sequence[tuple[IntArray, FloatArray]], labels: FloatArray
+    bootstrap_units: BootstrapUnits, rankings: Sequence[tuple[IntArray, FloatArray]], labels: FloatArray
 ) -> dict[str, JudgeScore]:
     """Return Spearman's rho and Kendall's tau-b between ranked lists and labels [items], averaged over the lists.
 
     Lists whose labels are all equal are omitted, because their correlation is undefined.
 
     Args:
-        units: Units to resample.
+        bootstrap_units: BootstrapUnits to resample.
         rankings: Ranked lists, each a pair of item indices and scores of shape [items in the list]; higher is better.
             There is one list per group and test fold.
         labels: Ratings by the experts, shape [items].
@@ -626,7 +626,7 @@ def correlations(
     varied_rankings = [
         (members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1
     ]
-    is_grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in varied_rankings)
+    is_grouped = all(len(set(bootstrap_units.of_item[members].tolist())) == 1 for members, _ in varied_rankings)
     result = {}
     for name, measure in (("spearman", spearman_of_resamples), ("kendall", kendall_of_resamples)):
         values_by_list = [
@@ -635,8 +635,8 @@ def correlations(
         # A ranking with equal scores throughout has no correlation: 0, as for an undecided judge.
         values = np.nan_to_num(np.array(values_by_list))
         if is_grouped:
-            result[name] = units.group_mean(
-                values, np.array([units.of_item[members[0]] for members, _ in varied_rankings], int)
+            result[name] = bootstrap_units.group_mean(
+                values, np.array([bootstrap_units.of_item[members[0]] for members, _ in varied_rankings], int)
             )
             continue
         # Mean over the folds' lists, with items resampled within each of them.
@@ -652,5 +652,7 @@ def correlations(
             results.append(np.where(has_differences, np.nan_to_num(measure(scores, truth, samples)), np.nan))
         resampled_correlations = np.array(results)
         means = np.nanmean(resampled_correlations[:, ~np.isnan(resampled_correlations).all(axis=0)], axis=0)
-        result[name] = Units.figure(float(values.mean()), means, sum(len(members) for members, _ in varied_rankings))
+        result[name] = BootstrapUnits.figure(
+            float(values.mean()), means, sum(len(members) for members, _ in varied_rankings)
+        )
     return result

@@ -32,7 +32,7 @@ Score: TypeAlias = Literal["mean", "sum"]
 Run: TypeAlias = Sequence[int]
 """Items in order, best first."""
 _TOLERANCE = 1e-9
-"""Tolerance in nats, so that rounding does not prune a path as good as the best one."""
+"""Tolerance in nats within which a path counts as good as the best path, so that rounding does not prune it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ Ask: TypeAlias = Callable[[IntArray], FloatArray]
 quality, shape [pairs]."""
 
 LARGEST_LOG_ODDS = 1e4
-"""Maximum absolute log-odds in nats; larger values are clipped so that sums of log-likelihoods stay finite."""
+"""Maximum absolute log-odds in nats; larger values are clipped to keep sums of log-likelihoods finite."""
 
 CERTAIN = 13.8
 """Log-odds assigned to a preference without a probability; they correspond to an error rate of one in a million."""

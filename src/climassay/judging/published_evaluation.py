@@ -19,23 +19,23 @@ import numpy as np
 
 from climassay.errors import InputError
 from climassay.judging.judges import (
+    BootstrapUnits,
     Contrasts,
     DirectScoring,
     Harvester,
     JudgeScore,
     PairwisePrompt,
     StateTable,
-    Units,
     ZeroShotContrast,
 )
 from climassay.judging.preferences import FloatArray, IntArray, Item, Judgements, Method, QualityRequests, by_group
 from climassay.judging.probe import States
 from climassay.judging.ranking import sort_items
-from climassay.judging.training import labels_of, outcomes_of, pairs_within
+from climassay.judging.training import labels_of, pair_outcomes, pairs_within
 from climassay.models.contract import OptionScorer
 
 LAST_LAYER = (-1,)
-"""Layers that the probe of Maiya (2024) uses: only the last one."""
+"""Layers that the probe of Maiya (2024) uses: only the last layer."""
 _CERTAIN = 23.0
 """Log-odds assigned to a predicted class when items are sorted; the probability of the class is then 1 - 1e-10."""
 
@@ -134,7 +134,7 @@ def score_comparisons(
     answered_pairs = pairs[is_answered]
     ordered_pairs = np.concatenate([answered_pairs, answered_pairs[:, ::-1]])
     labels = labels_of(items)
-    outcomes = outcomes_of(labels, ordered_pairs)
+    outcomes = pair_outcomes(labels, ordered_pairs)
     permutation = np.random.default_rng([seed, 3]).permutation(len(ordered_pairs))
     train, test = np.sort(permutation[: len(ordered_pairs) // 2]), np.sort(permutation[len(ordered_pairs) // 2 :])
     if isinstance(judgements, Contrasts):
@@ -144,12 +144,12 @@ def score_comparisons(
         log_odds = _CERTAIN * classes.astype(np.float64)
     else:
         log_odds = np.concatenate([judgements.log_odds[is_answered], -judgements.log_odds[is_answered]])[test]
-    units = Units.of([item.group for item in items], seed=seed)
+    bootstrap_units = BootstrapUnits.of([item.group for item in items], seed=seed)
     is_greater = outcomes[test] > 0
     return PublishedScores(
-        units.share(np.asarray((log_odds > 0) == is_greater, dtype=np.float64), ordered_pairs[test]),
+        bootstrap_units.proportion(np.asarray((log_odds > 0) == is_greater, dtype=np.float64), ordered_pairs[test]),
         float(1 - is_greater.mean()),
-        _rank_correlation(items, ordered_pairs[test], log_odds, labels, units, beam_size, threshold),
+        _rank_correlation(items, ordered_pairs[test], log_odds, labels, bootstrap_units, beam_size, threshold),
         int(judgements.failed.sum()),
     )
 
@@ -202,10 +202,12 @@ def score_transfer(
         answered_pairs = pairs[~contrasts.failed]
         pairs_by_part.append(np.concatenate([answered_pairs, answered_pairs[:, ::-1]]))
         states.append(np.concatenate([contrasts.states[~contrasts.failed], -contrasts.states[~contrasts.failed]]))
-        outcomes.append(outcomes_of(labels_of(items), pairs_by_part[-1]))
+        outcomes.append(pair_outcomes(labels_of(items), pairs_by_part[-1]))
     predictions = classify_comparisons(states[0], outcomes[0], states[1])
-    units = Units.of([item.group for item in target], seed=seed)
-    return units.share(np.asarray((predictions > 0) == (outcomes[1] > 0), dtype=np.float64), pairs_by_part[1])
+    bootstrap_units = BootstrapUnits.of([item.group for item in target], seed=seed)
+    return bootstrap_units.proportion(
+        np.asarray((predictions > 0) == (outcomes[1] > 0), dtype=np.float64), pairs_by_part[1]
+    )
 
 
 def _rank_correlation(
@@ -213,7 +215,7 @@ def _rank_correlation(
     pairs: IntArray,
     log_odds: FloatArray,
     labels: FloatArray,
-    units: Units,
+    bootstrap_units: BootstrapUnits,
     beam_size: int | None,
     threshold: float,
 ) -> JudgeScore:
@@ -239,5 +241,5 @@ def _rank_correlation(
         )
         ordered_labels = labels[members][list(ranking.order)]
         values.append(float(spearmanr(ordered_labels, np.sort(ordered_labels)[::-1]).statistic))
-        group_units.append(units.of_item[group[0]])
-    return units.group_mean(np.array(values), np.array(group_units, dtype=np.int64))
+        group_units.append(bootstrap_units.of_item[group[0]])
+    return bootstrap_units.group_mean(np.array(values), np.array(group_units, dtype=np.int64))

@@ -5,7 +5,7 @@ from typing import Any
 
 from climassay.judging.benchmark import JudgeBenchmark, JudgeResult, JudgeTask
 from climassay.judging.ranking import truncate_words
-from climassay.judging.training import TrainedProbe, picture_blocks
+from climassay.judging.training import TrainedProbe, projection_blocks
 from climassay.learning.evaluation import reliability_plot
 from climassay.reporting import (
     Axis,
@@ -259,7 +259,10 @@ def judge_report(
     sections = judge_sections(benchmark.results)
     if trained is not None:
         sections.append(
-            Section("What the probe sees", picture_blocks(trained.picture, trained.probe.provenance.settings["method"]))
+            Section(
+                "What the probe sees",
+                projection_blocks(trained.projection, trained.probe.provenance.settings["method"]),
+            )
         )
     sections.append(_ranking_section(benchmark.results, tasks))
     return Report(

@@ -25,6 +25,7 @@ from climassay.judging.fitting import (
 )
 from climassay.judging.judges import (
     JUDGES,
+    BootstrapUnits,
     ContrastProbe,
     Cost,
     Harvester,
@@ -34,7 +35,6 @@ from climassay.judging.judges import (
     PairedFigure,
     PointwiseProbe,
     StateTable,
-    Units,
     correctness,
     layers_of,
     pair_calibration,
@@ -213,7 +213,7 @@ class Candidate(Protocol):
 
 
 class UntrainedCandidate:
-    """Candidate without trained weights, such as PairS. Only its tie band is fitted, unless a tie band is given."""
+    """Candidate without trained weights, such as PairS. Only its tie band is fitted, unless ``band`` sets it."""
 
     def __init__(
         self, method: Method, items: Sequence[Item], *, band: float | None = None, on_progress: Progress | None = None
@@ -234,7 +234,7 @@ class UntrainedCandidate:
         judgements = self._judge(pairs)
         is_answered = ~judgements.failed
         return TrainedJudge(
-            self._judge, fit_tie_band(judgements.log_odds[is_answered], outcomes_of(self._labels, pairs[is_answered]))
+            self._judge, fit_tie_band(judgements.log_odds[is_answered], pair_outcomes(self._labels, pairs[is_answered]))
         )
 
 
@@ -341,7 +341,7 @@ def labels_of(items: Sequence[Item]) -> FloatArray:
     return np.array([np.nan if item.label is None else item.label for item in items], dtype=np.float64)
 
 
-def outcomes_of(labels: FloatArray, pairs: IntArray) -> IntArray:
+def pair_outcomes(labels: FloatArray, pairs: IntArray) -> IntArray:
     """Return 1, 0 or -1 for each pair [pairs, 2]: the first item has a higher, equal or lower label than the second."""
     return np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]]).astype(np.int64)
 
@@ -350,7 +350,7 @@ COMPONENTS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Picture:
+class Projection:
     """Differences of training pairs, projected onto their first principal components (Maiya 2024, Figure C.1)."""
 
     coordinates: FloatArray
@@ -367,7 +367,7 @@ class TrainedProbe(Result):
     """Trained probe, with its accuracy on held-out groups or, if there is only one group, on held-out items."""
 
     probe: Probe
-    path: RegularisationPath | None
+    regularisation_path: RegularisationPath | None
     """Held-out losses by regularisation C; see :attr:`ProbeFit.path`."""
     accuracy: JudgeScore
     """Accuracy on pairs of held-out items with different labels, predicted by probes that were trained without these
@@ -378,7 +378,7 @@ class TrainedProbe(Result):
     calibration: Calibration | None
     """Calibration of the probabilities on held-out pairs with different labels, in both orders. Slightly optimistic,
     because ``scale`` was fitted on the same pairs. None if there are too few items to hold any out."""
-    picture: Picture
+    projection: Projection
     cost: Cost
     n_items: int
     n_groups: int
@@ -408,8 +408,8 @@ class TrainedProbe(Result):
             "calibration": None if self.calibration is None else asdict(self.calibration),
             "tie_band": self.probe.tie_band,
             "scale": self.probe.scale,
-            "regularisation_path": None if self.path is None else self.path._asdict(),
-            "explained_variance": list(self.picture.explained),
+            "regularisation_path": None if self.regularisation_path is None else self.regularisation_path._asdict(),
+            "explained_variance": list(self.projection.explained),
             **{name: getattr(self, name) for name in ("n_items", "n_groups", "n_pairs", "failed")},
             **asdict(self.cost),
             "provenance": {**source.facts(), "trained_on": len(source.trained_on)},
@@ -490,14 +490,17 @@ def train_probe(
         pairs = pairs_within(groups, np.arange(len(items)), pairs_per_item, np.random.default_rng(seed))
     if not len(pairs):
         raise InputError("No two of the items can be compared: each is the only one of its group.")
-    if not outcomes_of(labels, pairs).any():  # before any hidden state is computed
+    if not pair_outcomes(labels, pairs).any():  # before any hidden state is computed
         raise InputError("All items that are compared have equal labels: a probe learns from items that differ.")
     state_table = StateTable(harvester, items, on_progress)
     fit = ProbeCandidate(method, state_table, items, settings).fit(pairs)
-    layers, picture_pairs, held_out = fit.probe.provenance.layers, fit.pairs, fit.held_out
+    layers, projected_pairs, held_out = fit.probe.provenance.layers, fit.pairs, fit.held_out
     if method.startswith("pointwise"):
-        states, picture_pairs = state_table.points(items, layers=layers)[0].astype(np.float64), with_mirrors(fit.pairs)
-        differences = states[picture_pairs[:, 0]] - states[picture_pairs[:, 1]]
+        states, projected_pairs = (
+            state_table.points(items, layers=layers)[0].astype(np.float64),
+            with_mirrors(fit.pairs),
+        )
+        differences = states[projected_pairs[:, 0]] - states[projected_pairs[:, 1]]
     else:
         contrasts = state_table.contrasts(items, fit.pairs, layers=layers).states
         differences = contrasts - contrasts.mean(axis=0, dtype=np.float64)
@@ -510,10 +513,10 @@ def train_probe(
     test = test.take(test.truth != 0)
     ratios = log_length_differences(np.array(word_counts(items)), test.pairs)
     longer_test = replace(test, log_odds=ratios, predicted=three_way(ratios, 0.0))
-    units = Units.of(groups, seed=seed)
+    bootstrap_units = BootstrapUnits.of(groups, seed=seed)
     analysis = PCA(min(COMPONENTS, *differences.shape), svd_solver="randomized", random_state=seed)
     coordinates = np.asarray(analysis.fit_transform(differences), dtype=np.float64)
-    directions = outcomes_of(labels, picture_pairs)
+    directions = pair_outcomes(labels, projected_pairs)
     if coordinates[:, 0] @ directions < 0:
         coordinates[:, 0] *= -1
     prompt = harvester.questions.prompt("point" if method.startswith("pointwise") else "contrast")
@@ -528,11 +531,11 @@ def train_probe(
     return TrainedProbe(
         replace(fit.probe, provenance=provenance),
         fit.path,
-        units.share(correctness(test), test.pairs),
-        units.share(correctness(longer_test), test.pairs),
-        units.difference(correctness(longer_test), correctness(test), test.pairs),
+        bootstrap_units.proportion(correctness(test), test.pairs),
+        bootstrap_units.proportion(correctness(longer_test), test.pairs),
+        bootstrap_units.difference(correctness(longer_test), correctness(test), test.pairs),
         pair_calibration(test),
-        Picture(coordinates, directions, tuple(float(fraction) for fraction in analysis.explained_variance_ratio_)),
+        Projection(coordinates, directions, tuple(float(fraction) for fraction in analysis.explained_variance_ratio_)),
         harvester.cost,
         n_items=len(np.unique(pairs)),
         n_groups=len({groups[index] for index in np.unique(pairs)}),
@@ -562,13 +565,13 @@ def _hold_out_principal(
     """Return held-out log-odds of the principal component, recomputed for each fold without the fold's items."""
     splits = pair_splits(pairs, item_folds(pairs, groups, seed=seed))
     log_odds = cross_predict(
-        (split for split in splits if outcomes_of(labels, pairs[split.train]).any()),
+        (split for split in splits if pair_outcomes(labels, pairs[split.train]).any()),
         lambda train: fit_principal(states[train], pairs[train], labels, groups=groups).probe,
         lambda probe, test: average_orders(probe.log_odds(states[test]), pairs[test]),
         len(pairs),
     )
     rows = np.flatnonzero(np.isfinite(log_odds))
-    return HeldOut(rows, log_odds[rows], outcomes_of(labels, pairs[rows]))
+    return HeldOut(rows, log_odds[rows], pair_outcomes(labels, pairs[rows]))
 
 
 def evidence_table(trained: TrainedProbe) -> Table:
@@ -592,7 +595,7 @@ MAX_POINTS = 1500
 """Maximum number of points in one scatter plot."""
 
 
-def picture_blocks(picture: Picture, method: str) -> tuple[Block, ...]:
+def projection_blocks(projection: Projection, method: str) -> tuple[Block, ...]:
     """Return scatter plots of the differences of a method's training pairs (Maiya 2024, Figure C.1)."""
     state_description = (
         "the model's state on the first item and on the second"
@@ -605,7 +608,7 @@ def picture_blocks(picture: Picture, method: str) -> tuple[Block, ...]:
         "component 1 favour the first item."
     )
     blocks: list[Block] = [Prose(introduction)]
-    points = picture.coordinates
+    points = projection.coordinates
     rows, note = np.arange(len(points)), ""
     if len(points) > MAX_POINTS:
         rows = np.sort(np.random.default_rng(0).permutation(len(points))[:MAX_POINTS])
@@ -614,11 +617,11 @@ def picture_blocks(picture: Picture, method: str) -> tuple[Block, ...]:
     for component in range(1, points.shape[1]):
         coordinates = points[rows][:, [0, component]]
         point_groups = [
-            Cloud(name, tuple((float(x), float(y)) for x, y in coordinates[picture.truth[rows] == sign].round(4)))
+            Cloud(name, tuple((float(x), float(y)) for x, y in coordinates[projection.truth[rows] == sign].round(4)))
             for sign, name in signs_and_labels
         ]
         axes = [
-            Axis.over(f"component {number + 1} ({picture.explained[number]:.0%} of the variance)", values.tolist())
+            Axis.over(f"component {number + 1} ({projection.explained[number]:.0%} of the variance)", values.tolist())
             for number, values in zip((0, component), coordinates.T, strict=True)
         ]
         visible_groups = tuple(group for group in point_groups if group.points)
@@ -626,36 +629,41 @@ def picture_blocks(picture: Picture, method: str) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def path_plot(trained: TrainedProbe) -> LinePlot:
-    """Plot the held-out loss by regularisation C; the probe's ``path`` must not be None."""
-    assert trained.path is not None
-    points = tuple(Point(c, loss) for c, loss in zip(trained.path.values, trained.path.losses, strict=True))
-    decades = [c for c in trained.path.values if abs(np.log10(c) - round(np.log10(c))) < 1e-6] or trained.path.values
-    limits = (min(trained.path.values), max(trained.path.values))
+def plot_regularisation_path(trained: TrainedProbe) -> LinePlot:
+    """Plot the held-out loss by regularisation C; its ``regularisation_path`` must not be None."""
+    assert trained.regularisation_path is not None
+    points = tuple(
+        Point(c, loss)
+        for c, loss in zip(trained.regularisation_path.values, trained.regularisation_path.losses, strict=True)
+    )
+    decades = [
+        c for c in trained.regularisation_path.values if abs(np.log10(c) - round(np.log10(c))) < 1e-6
+    ] or trained.regularisation_path.values
+    limits = (min(trained.regularisation_path.values), max(trained.regularisation_path.values))
     x = Axis("regularisation C, larger is looser", limits[0] / 1.5, limits[1] * 1.5, tuple(decades), logarithmic=True)
     visible_points, chance_loss = tuple(Point(p.x, min(p.y, 3.0)) for p in points), float(np.log(2))
     y = Axis.over("held-out log-loss (nats)", [0.0, chance_loss, *(point.y for point in visible_points)])
     coin_series = Series("a coin", (Point(limits[0], chance_loss), Point(limits[1], chance_loss)), reference=True)
-    note = f"Chosen: C = {trained.path.chosen:.4g}."
+    note = f"Chosen: C = {trained.regularisation_path.chosen:.4g}."
     return LinePlot("Choice of the regularisation", (Series("probe", visible_points), coin_series), x, y, note=note)
 
 
-def training_report(trained: TrainedProbe, items_from: str) -> Report:
-    """Return a report on a trained probe and its held-out scores; ``items_from`` is the name of the data."""
+def training_report(trained: TrainedProbe, dataset_name: str) -> Report:
+    """Return a report on a trained probe and its held-out scores; ``dataset_name`` is the name of the data."""
     source = trained.probe.provenance
     quality = load_quality(source)
     blocks: list[Block] = [evidence_table(trained)]
     if trained.calibration is not None:
         blocks.append(reliability_plot("Reliability on held-out pairs", (("probe", trained.calibration),)))
-    if trained.path is not None:
-        blocks.append(path_plot(trained))
+    if trained.regularisation_path is not None:
+        blocks.append(plot_regularisation_path(trained))
     return Report(
         title=f"A probe for {f'“{quality.definition}”' if quality.kind == 'own' else quality.name}",
         lead=f"Trained on {counted(trained.n_items, 'labelled item')} in {counted(trained.n_groups, 'group')} of "
-        f"{items_from} ({counted(trained.n_pairs, 'pair')}), on {source.model}.",
+        f"{dataset_name} ({counted(trained.n_pairs, 'pair')}), on {source.model}.",
         sections=(
             Section("Held-out evidence", tuple(blocks)),
-            Section("What the probe sees", picture_blocks(trained.picture, source.settings["method"])),
+            Section("What the probe sees", projection_blocks(trained.projection, source.settings["method"])),
         ),
         facts=(
             ("Method", source.settings["method"]),

@@ -231,7 +231,7 @@ def text_states(
 
     Raises:
         InputError: The model does not expose the states of all tokens.
-        ModelError: The model has no such layer.
+        ModelError: The model lacks one of the layers.
     """
     from climassay.models.local.network import StateRequest
     from climassay.models.provider import loaded_model

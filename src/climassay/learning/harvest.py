@@ -298,7 +298,7 @@ def harvest(
 
     Raises:
         InputError: The model does not expose its hidden states, or an argument is invalid.
-        ModelError: The model has no such layer.
+        ModelError: The model lacks one of the layers.
     """
     if not isinstance(model, OpenWeights):
         raise InputError(

@@ -32,7 +32,11 @@ from .labelled_pairs import (
     plain_text as plain_text,
     read_passages as read_passages,
 )
-from .long_answers import DIMENSIONS as DIMENSIONS, Marker as Marker, assessment_scores as assessment_scores
+from .long_answers import (
+    DIMENSIONS as DIMENSIONS,
+    LongAnswerGrader as LongAnswerGrader,
+    assessment_scores as assessment_scores,
+)
 from .overlap import (
     bert_score as bert_score,
     bleu as bleu,

@@ -125,7 +125,7 @@ class LongAnswerAssessment:
     """Errors of the judge, each as a sentence."""
 
 
-class Marker:
+class LongAnswerGrader:
     """Judge that assesses long answers by rubrics and dimensions with a language model."""
 
     def __init__(
@@ -204,7 +204,7 @@ def assess_with_scorer(
     """Assess long answers with a scorer's judge; return None for items that are None, and for all without a judge."""
     if scorer.judge is None or not TYPES[kind].is_judged:
         return [None] * len(items)
-    assessments = iter(Marker(scorer.judge).assess([item for item in items if item is not None]))
+    assessments = iter(LongAnswerGrader(scorer.judge).assess([item for item in items if item is not None]))
     return [None if item is None else next(assessments) for item in items]
 
 

@@ -72,8 +72,9 @@ def bleu(references: References, candidates: Candidates) -> float:
         InputError: The numbers of references and candidates differ, or a reference is empty.
 
     Notes:
-        BLEU measures shared wording: a correct answer in other words scores near 0. It favours the model that wrote the
-        references (ClimaQA, section 5). Corpus BLEU is not the mean of the items' BLEU scores.
+        BLEU measures how much wording candidate and reference share: a correct answer in other words scores near 0. It
+        favours the model that wrote the references (ClimaQA, section 5). Corpus BLEU is not the mean of the items' BLEU
+        scores.
 
     References:
         Post (2018), A Call for Clarity in Reporting BLEU Scores, WMT. Report :func:`bleu_signature` with the score.
@@ -208,7 +209,7 @@ class TokenEncoder:
         """Number of the layer whose hidden states are used as embeddings, counted from 1.
 
         Raises:
-            InputError: The model has no such layer.
+            InputError: The model lacks the layer.
         """
         n_layers = int(self._model.config.num_hidden_layers)
         layer = self._layer if self._layer is not None else PUBLISHED_LAYERS.get(self.name.removeprefix(_PREFIX))

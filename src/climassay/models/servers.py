@@ -288,10 +288,10 @@ class Price:
 
 
 def price_from_options(prompt: float | None, completion: float | None) -> Price | None:
-    """Return the price given on the command line, or None.
+    """Return the price that the options of the command line set, or None if they set none.
 
     Raises:
-        InputError: Only one of the two prices is given.
+        InputError: Only one of the two prices (of prompt and completion tokens) is set.
     """
     if prompt is None and completion is None:
         return None

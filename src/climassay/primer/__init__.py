@@ -69,7 +69,7 @@ def book_path(name: str) -> Path:
     """Return the path of a bundled book's Markdown file.
 
     Raises:
-        InputError: There is no such book.
+        InputError: The book does not exist.
     """
     if name not in book_names():
         raise InputError(f"The primer has no book {name!r}: it has {', '.join(book_names())}.")

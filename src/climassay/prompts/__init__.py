@@ -44,7 +44,7 @@ class Profile:
     queries: int
     """Maximum number of search queries per statement of a claim; with 0, the statement itself is the only query."""
     grade_passages: bool
-    """Whether passages are graded, so that advocates get only passages relevant to the claim."""
+    """Whether passages are graded; advocates then get only passages relevant to the claim."""
 
     def room(self, tokens: int) -> int:
         """Return the maximum number of tokens of a short answer.
@@ -72,7 +72,7 @@ class ProfileSettings:
     queries: Annotated[int | None, Field(ge=0, examples=[3])] = None
     """Maximum number of search queries per statement of a claim; with 0, the statement itself is the only query."""
     grade_passages: Annotated[bool | None, Field(examples=[True])] = None
-    """Whether passages are graded, so that advocates get only passages relevant to the claim."""
+    """Whether passages are graded; advocates then get only passages relevant to the claim."""
 
 
 def parameters_of(model: Generator) -> int | None:

@@ -152,7 +152,7 @@ class Database:
         Args:
             work: Function of the connection. It is called again if the transaction conflicts with another one, or if
                 the connection is lost before the commit.
-            durable: Whether to wait until the data are on disk, so that they survive a crash of the machine.
+            durable: Whether to wait until the data are on disk; they then survive a crash of the machine.
         """
         for attempt in range(MAX_ATTEMPTS):
             is_committing = False

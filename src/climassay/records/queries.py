@@ -133,7 +133,7 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
     """Return the usage of each model in all runs or in one run.
 
     Raises:
-        RecordsError: There is no such run.
+        RecordsError: The run does not exist.
     """
     answers, requests = tables.answers, tables.requests
     query = (
@@ -256,7 +256,7 @@ def run_details(database: Database, run: str) -> RunDetails:
     """Return all stored data of a run.
 
     Raises:
-        RecordsError: There is no such run.
+        RecordsError: The run does not exist.
     """
     usage = tuple(usage_by_model(database, run))
     summary, calls = require_run(database, run), tuple(calls_by_model(database, [run]))
@@ -281,7 +281,7 @@ def run_settings(database: Database, run: str) -> tuple[dict[str, Any], dict[str
     """Return the configuration, seeds and error of a run; the error is None if there was none.
 
     Raises:
-        RecordsError: There is no such run.
+        RecordsError: The run does not exist.
     """
     require_run(database, run)
     row = database.first(sa.select(tables.runs).where(tables.runs.c.id == run))
@@ -292,7 +292,7 @@ def require_run(database: Database, run: str) -> RunSummary:
     """Return the summary of the run with the given id.
 
     Raises:
-        RecordsError: There is no such run.
+        RecordsError: The run does not exist.
     """
     runs = list_runs(database, run)
     if not runs:
@@ -412,7 +412,7 @@ def list_run_page(
     ``command`` restricts the result to runs of one command. Runs whose ids the query ``excluded`` returns are omitted.
 
     Raises:
-        InputError: There is no such order.
+        InputError: The order does not exist.
     """
     if order not in get_args(RunOrder):
         raise InputError(f"Runs are sorted by {', '.join(get_args(RunOrder))}, not by {order!r}.")
@@ -472,7 +472,7 @@ def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
     """Return usage by model or command, sorted by number of tokens, or by day, the newest first.
 
     Raises:
-        InputError: There is no such group.
+        InputError: The group does not exist.
     """
     if group not in get_args(UsageGroup):
         raise InputError(f"Usage is shown by {', '.join(get_args(UsageGroup))}, not by {group!r}.")

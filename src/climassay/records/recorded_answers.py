@@ -16,7 +16,7 @@ from climassay.records.queries import format_time, require_run
 HEX = frozenset("0123456789abcdef")
 ROWS_PER_BATCH = 1000
 MAX_MATCHES = 20
-"""Maximum number of requests whose keys share a prefix."""
+"""Maximum number of requests that are returned for a key prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequ
     """Yield all answers, or those that a run received or reused, in batches, the oldest first.
 
     Raises:
-        RecordsError: There is no such run.
+        RecordsError: The run does not exist.
     """
     if run is not None:
         require_run(database, run)

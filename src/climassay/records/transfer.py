@@ -51,7 +51,7 @@ def export_answers(
 
     Raises:
         InputError: The suffix is not supported, or the file cannot be written.
-        RecordsError: There is no such run.
+        RecordsError: The run does not exist.
     """
     writers = {".jsonl": _write_jsonl, ".csv": _write_csv, ".parquet": _write_parquet}
     write_batches = writers.get(path.suffix.lower())

@@ -307,7 +307,7 @@ class ScatterPlot:
     wide: bool = False
     """Whether the plot is drawn larger than usual, for many points."""
     labels: tuple[PointLabel, ...] = ()
-    """Labels, most important first; a label that would overlap an earlier one is left out."""
+    """Labels, most important first; a label that would overlap an earlier label is left out."""
 
     @property
     def height(self) -> int:

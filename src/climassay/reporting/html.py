@@ -208,7 +208,7 @@ class Report:
     """Pairs of name and value, such as versions, fingerprints and run ids; printed small at the end."""
 
     def has(self, kind: str) -> bool:
-        """Return whether any section contains a block of a class, which is given by its name."""
+        """Return whether any section contains a block of the class with this name."""
         return any(type(block).__name__ == kind for section in self.sections for block in section.blocks)
 
     def to_html(self) -> str:

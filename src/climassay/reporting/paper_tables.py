@@ -231,7 +231,7 @@ def load_paper_tables(file: Path) -> dict[str, PaperTable]:
 
 
 def choose_tables(tables: Mapping[str, PaperTable], numbers: Sequence[str]) -> dict[str, PaperTable]:
-    """Return the tables with these numbers, or all tables if no number is given.
+    """Return the tables with these numbers, or all tables if ``numbers`` is empty.
 
     Raises:
         InputError: There is no table with one of these numbers.

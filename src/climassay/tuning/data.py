@@ -82,7 +82,7 @@ class TextData:
     """Named set of documents for continued pre-training."""
 
     name: str
-    """Name shown in reports, for example the names of the collections."""
+    """Name of the data set in reports, for example the names of the document collections that it was built from."""
     documents: tuple[TextDocument, ...]
 
     @cached_property

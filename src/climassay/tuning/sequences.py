@@ -71,7 +71,9 @@ class TokenisedData:
         return digest.hexdigest()
 
 
-def tokenise(data: TuningData, prompts: PromptFormat, ends: frozenset[int], max_length: int) -> TokenisedData:
+def tokenise(
+    data: TuningData, prompt_format: PromptFormat, end_token_ids: frozenset[int], max_length: int
+) -> TokenisedData:
     """Tokenise data into sequences of at most ``max_length`` tokens.
 
     A chat example becomes one sequence: the prompt as in an evaluation, the answer, and the end of the turn. Only the
@@ -83,8 +85,8 @@ def tokenise(data: TuningData, prompts: PromptFormat, ends: frozenset[int], max_
 
     Args:
         data: Examples or documents.
-        prompts: Prompt format of the model.
-        ends: Tokens that end an answer.
+        prompt_format: Prompt format of the model.
+        end_token_ids: Tokens that end an answer.
         max_length: Maximum number of tokens in a sequence.
 
     Raises:
@@ -92,20 +94,20 @@ def tokenise(data: TuningData, prompts: PromptFormat, ends: frozenset[int], max_
         ModelError: The chat template does not accept an example, or the tokenizer has no end token.
     """
     if not isinstance(data, TextData):
-        return _tokenise_examples(data, prompts, ends, max_length)
-    end, stream = _end_token(prompts), list[int]()
+        return _tokenise_examples(data, prompt_format, end_token_ids, max_length)
+    end, stream = _end_token(prompt_format), list[int]()
     for document in data.documents:
         # Without a warning that a book is longer than the model's window: it is split into blocks.
-        tokens = list(prompts.tokenizer.encode(document.text, verbose=False))
+        tokens = list(prompt_format.tokenizer.encode(document.text, verbose=False))
         stream += tokens if tokens and tokens[-1] == end else [*tokens, end]
     blocks = [tuple(stream[start : start + max_length]) for start in range(0, len(stream), max_length)]
     return TokenisedData(tuple(TokenSequence(block, 1) for block in blocks if len(block) >= _MIN_BLOCK_TOKENS))
 
 
-def end_of_turn(prompts: PromptFormat, ends: frozenset[int]) -> tuple[int, ...]:
-    """Return the tokens that the chat template writes after an answer, up to the first token in ``ends``.
+def end_of_turn(prompt_format: PromptFormat, end_token_ids: frozenset[int]) -> tuple[int, ...]:
+    """Return the tokens that the chat template writes after an answer, up to the first token in ``end_token_ids``.
 
-    If there is no template or no such token, the tokenizer's end token is returned.
+    If there is no template, or it writes none of these tokens after an answer, the tokenizer's end token is returned.
 
     Raises:
         ModelError: The tokenizer has no end token.
@@ -113,34 +115,36 @@ def end_of_turn(prompts: PromptFormat, ends: frozenset[int]) -> tuple[int, ...]:
     from jinja2.exceptions import TemplateError
 
     suffix = ""
-    if prompts.has_template:
+    if prompt_format.has_template:
         turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _ANSWER_PLACEHOLDER}]
         with suppress(TemplateError):
-            text = str(prompts.tokenizer.apply_chat_template(turns, tokenize=False))
+            text = str(prompt_format.tokenizer.apply_chat_template(turns, tokenize=False))
             suffix = text.rpartition(_ANSWER_PLACEHOLDER)[2]
-    tokens = list(prompts.tokenizer.encode(suffix, add_special_tokens=False)) if suffix else []
+    tokens = list(prompt_format.tokenizer.encode(suffix, add_special_tokens=False)) if suffix else []
     for index, token in enumerate(tokens):
-        if token in ends:
+        if token in end_token_ids:
             return tuple(tokens[: index + 1])
-    return (_end_token(prompts),)
+    return (_end_token(prompt_format),)
 
 
-def _end_token(prompts: PromptFormat) -> int:
-    end = prompts.tokenizer.eos_token_id
+def _end_token(prompt_format: PromptFormat) -> int:
+    end = prompt_format.tokenizer.eos_token_id
     if end is None:
         raise ModelError("The model's tokenizer has no end token, so it cannot learn where an answer ends.")
     return int(end)
 
 
-def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[int], max_length: int) -> TokenisedData:
-    prompt_texts = [prompts.render(example.messages, example.assistant_prefix) for example in data.examples]
+def _tokenise_examples(
+    data: ChatData, prompt_format: PromptFormat, end_token_ids: frozenset[int], max_length: int
+) -> TokenisedData:
+    prompt_texts = [prompt_format.render(example.messages, example.assistant_prefix) for example in data.examples]
     # Answers are rendered as part of the prefix, so that control tokens in them are escaped as in all prompts.
     full_texts = [
-        prompts.render(example.messages, example.assistant_prefix + example.answer) for example in data.examples
+        prompt_format.render(example.messages, example.assistant_prefix + example.answer) for example in data.examples
     ]
-    end = end_of_turn(prompts, ends)
+    end = end_of_turn(prompt_format, end_token_ids)
     sequences, excess_counts = [], []
-    pairs = zip(prompts.encode_all(prompt_texts), prompts.encode_all(full_texts), strict=True)
+    pairs = zip(prompt_format.encode_all(prompt_texts), prompt_format.encode_all(full_texts), strict=True)
     for example_number, (prompt_tokens, full_tokens) in enumerate(pairs, start=1):
         start, tokens = max(1, common_length(prompt_tokens, full_tokens)), (*full_tokens, *end)
         n_excess = max(0, len(tokens) - max_length)

@@ -69,7 +69,7 @@ def train(
         validation_data: Data of the same kind, whose loss decides when to stop and which adapter is saved.
         config: Settings of the training.
         folder: Folder for the adapter in PEFT's format and for its result, ``climassay.json``.
-        device: Device for a model given by name; see :class:`TuningBase`.
+        device: Device for a model that is loaded by name; see :class:`TuningBase`.
         preset: Name of the preset from which the settings come, to be recorded.
         warnings: Warnings about the data, for example of leakage, to be recorded for readers of the result.
         replace_other: Whether to delete the files of another training in the folder, which are an error otherwise.

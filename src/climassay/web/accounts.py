@@ -189,7 +189,7 @@ class AccountStore:
         """Return the user with the given name.
 
         Raises:
-            InputError: There is no such user.
+            InputError: The user does not exist.
         """
         row = self.database.first(sa.select(users).where(users.c.name == name))
         if row is None:
@@ -232,7 +232,7 @@ class AccountStore:
         Blocking ends all sessions, links and tokens of the user.
 
         Raises:
-            InputError: There is no such user or role, or no admin would be left.
+            InputError: The user does not exist or role, or no admin would be left.
         """
         user = self.user(name)
         if role is not None:
@@ -261,7 +261,7 @@ class AccountStore:
         """Set a user's password and end the user's sessions, except the session with the token ``keep_session``.
 
         Raises:
-            InputError: The password is too short, too long or too easy to guess, or there is no such user.
+            InputError: The password is too short, too long or too easy to guess, or the user does not exist.
         """
         self.user(name)
         password_hash = hash_password(name, password)
@@ -402,7 +402,7 @@ class AccountStore:
         """Create a one-time link and return its token. Delete the user's earlier links for the same purpose.
 
         Raises:
-            InputError: There is no such user.
+            InputError: The user does not exist.
         """
         self.user(name)
         token, now = random_secrets.token_urlsafe(24), self._clock()

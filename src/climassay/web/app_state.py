@@ -100,7 +100,7 @@ class AppState(Session):
         Args:
             key: Key of the object.
             create: Function that creates the object on first use, while other threads wait. It may request other
-                shared objects.
+                objects of the server.
         """
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
@@ -145,12 +145,12 @@ class AppState(Session):
 
         library = collection_cache(self)
         try:
-            return CollectionGroup(tuple(library.search(name) for name in one_or_several(names)))
+            return CollectionGroup(tuple(library.open_searchable(name) for name in one_or_several(names)))
         except Missing as error:
             raise InputError(str(error)) from None
 
     def forget(self, prefix: str) -> None:
-        """Remove the shared objects whose keys start with a prefix, so that they are created anew on next use."""
+        """Remove the server's objects whose keys start with a prefix, so that they are created anew on next use."""
         with self._lock:
             for key in [key for key in self._shared if key.startswith(prefix)]:
                 del self._shared[key]

@@ -22,7 +22,7 @@ MAX_TEXT_LENGTH = 20_000
 MAX_STATEMENT_LENGTH = 1_000
 MAX_CONTEXT_LENGTH = 4_000
 TAGGER_KEY = "confidence-tagger"
-"""Key of the tagger among the server's shared objects."""
+"""Key of the tagger among the objects that all requests to the server share."""
 NATURAL_HINT = "Use this for text like that of the reports, where one level is far more frequent than the others"
 EQUAL_HINT = "Use this for a single statement of your own, or to find rare levels"
 

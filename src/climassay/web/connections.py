@@ -32,8 +32,8 @@ class ConnectionLimits:
     max_per_peer: int = 200
     """Maximum number of connections from one IP address; trusted proxies are exempt."""
     max_waiting: int = 500
-    """Maximum number of connections without a complete request. At the limit, the one that has waited longest is
-    closed."""
+    """Maximum number of connections without a complete request. If there are more, the connection that has waited
+    longest is closed."""
     header_seconds: float = 10.0
     """Time within which a client must send complete request headers, in seconds."""
     stalled_seconds: float = 60.0

@@ -370,7 +370,7 @@ class Jobs:
         """Return the job with the given id.
 
         Raises:
-            InputError: There is no such job.
+            InputError: The job does not exist.
         """
         for found_job in self.many([job]):
             return found_job

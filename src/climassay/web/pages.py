@@ -113,7 +113,7 @@ def as_file(content: str | Iterable[str | bytes], name: str, media_type: str = "
     Args:
         content: Content, or an iterable of its parts, which are sent as they are produced.
         name: File name with a suffix of :data:`MEDIA_TYPES`; characters that are unsafe in headers are replaced.
-        media_type: Media type; the one of the suffix if empty.
+        media_type: Media type; if empty, the media type of the suffix.
     """
     safe_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-100:]
     headers = {"Content-Disposition": f'attachment; filename="{safe_name}"', "Cache-Control": "no-store"}
@@ -257,7 +257,7 @@ def slice_page(
 
 @cache
 def environment() -> Any:
-    """Return the Jinja environment of all pages, with shared filters and functions."""
+    """Return the Jinja environment of all pages, with their filters and functions."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     jinja = Environment(

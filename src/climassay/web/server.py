@@ -242,7 +242,7 @@ def find_visible_job(app: AppState, user: User | None, job_id: str) -> Job:
     jobs. Visitors without an account see only jobs of questions, because checks are not published while their jobs run.
 
     Raises:
-        Missing: There is no such job, or the user may not read its check.
+        Missing: The job does not exist, or the user may not read its check.
         Refused: The user may not see the job.
     """
     with missing_if_invalid():

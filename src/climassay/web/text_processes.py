@@ -28,7 +28,7 @@ MAX_PROCESSOR_SECONDS = 20
 TIMEOUT = 60.0
 """Maximum time between two answers of a process, in seconds."""
 POLL_SECONDS = 0.5
-"""Time between two checks of whether the visitor is still connected, in seconds."""
+"""Time between two checks of whether the user is still connected, in seconds."""
 
 
 class TooManyTexts(Failure):
@@ -37,8 +37,8 @@ class TooManyTexts(Failure):
     status = 429
 
 
-class VisitorLeft(Failure):
-    """Error for a check whose visitor has closed the connection, or whose server shuts down."""
+class CheckStopped(Failure):
+    """Error for a check that was stopped, because the user closed the connection or the server shuts down."""
 
     status = 503
 
@@ -59,7 +59,7 @@ async def _watch_connection(request: Request) -> AsyncIterator[Callable[[], bool
 
 
 HasLeft = Annotated[Callable[[], bool], Depends(_watch_connection)]
-"""Route parameter: function that returns whether the visitor has closed the connection."""
+"""Route parameter: function that returns whether the user has closed the connection."""
 
 
 class TextProcesses:
@@ -70,7 +70,7 @@ class TextProcesses:
         self._idle: list[Sandbox] = []
         self._users: set[str] = set()
         """Names of the users whose texts are being checked."""
-        self._n_texts: Counter[str] = Counter()
+        self._n_pending_by_user: Counter[str] = Counter()
         self._is_closed = False
 
     def warm_up(self) -> None:
@@ -93,7 +93,7 @@ class TextProcesses:
         Raises:
             TooManyTexts: Earlier texts of the user are still being checked.
             TooLarge: The check reached a limit.
-            VisitorLeft: The visitor has left, or the server shuts down.
+            CheckStopped: The user has closed the connection, or the server shuts down.
         """
 
         def is_stopped() -> bool:
@@ -111,7 +111,7 @@ class TextProcesses:
                 )
             except SandboxError as error:
                 if error.reason == "stopped":
-                    raise VisitorLeft("The check of the text was stopped.") from None
+                    raise CheckStopped("The check of the text was stopped.") from None
                 raise TooLarge(
                     f"The text could not be checked, because {error}: shorten it, or check it in parts."
                 ) from None
@@ -120,14 +120,14 @@ class TextProcesses:
     def _borrow(self, user: str, is_stopped: Callable[[], bool]) -> Iterator[Sandbox]:
         """Wait until the user may have a process, and yield it."""
         with self._changed:
-            if self._n_texts[user] >= MAX_TEXTS_PER_USER:
+            if self._n_pending_by_user[user] >= MAX_TEXTS_PER_USER:
                 raise TooManyTexts("Your earlier texts are still being checked: wait until they are done.")
-            self._n_texts[user] += 1
+            self._n_pending_by_user[user] += 1
             try:
                 while user in self._users or len(self._users) >= MAX_PROCESSES:
                     self._changed.wait(POLL_SECONDS)
                     if is_stopped():
-                        raise VisitorLeft("The check of the text was stopped.")
+                        raise CheckStopped("The check of the text was stopped.")
                 self._users.add(user)
             except BaseException:
                 self._remove_text(user)
@@ -146,16 +146,16 @@ class TextProcesses:
                 self._changed.notify_all()
 
     def _remove_text(self, user: str) -> None:
-        self._n_texts[user] -= 1
-        if not self._n_texts[user]:
-            del self._n_texts[user]
+        self._n_pending_by_user[user] -= 1
+        if not self._n_pending_by_user[user]:
+            del self._n_pending_by_user[user]
 
     @staticmethod
     def _start() -> Sandbox:
         return Sandbox(MAX_MEMORY, ("climassay.web.text_checks",))
 
     def close(self) -> None:
-        """End all processes; running checks raise VisitorLeft."""
+        """End all processes; running checks raise CheckStopped."""
         with self._changed:
             self._is_closed = True
             while self._idle:

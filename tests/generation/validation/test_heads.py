@@ -88,14 +88,14 @@ def test_a_precision_out_of_reach_leaves_a_head_without_threshold(labels, encode
     spoiled = tuple(LabelledDraft(one.draft, number % 2 == 0) for number, one in enumerate(labels.drafts))
     trained = train_validator(labels._replace(drafts=spoiled), TextReader(encoder), precision=0.99)
     assert trained.validator.threshold is None
-    assert "cannot be reached" in trained.refusal
+    assert "cannot be reached" in trained.no_threshold_reason
 
 
 def test_a_probe_reads_states_and_leaves_out_what_failed(labels, verdicts, tmp_path, make_draft):
     broken = LabelledDraft(make_draft(77, question="Does it fail?"), True)
     more = labels._replace(drafts=(*labels.drafts, broken))
     trained = train_validator(more, StateReader(verdicts, layers=(1, 2)))
-    assert trained.left_out == 1
+    assert trained.n_excluded == 1
     assert len(trained.probabilities) == 60
     assert trained.scores.evaluation.auroc.value > 0.9
     assert trained.record.provenance.layers == (1, 2)

@@ -44,7 +44,7 @@ _MIN_SHARED_SHINGLES = 0.6
 """A statement counts as a sentence of a report if at least this proportion of its shingles occur in the sentence.
 
 Two copies of a sentence that differ in footnote numbers, spaces in formulas and hyphens at line ends have a higher
-proportion in common; two sentences on one subject have a lower one.
+proportion in common; two sentences on one subject have a lower proportion.
 """
 _CONTEXT = 5
 """Number of context sentences on each side, as in Maiya (2024)."""
@@ -112,11 +112,12 @@ class LabelledItem:
     tag: Tag
     report: str
     document: str
-    """Chapter or summary of a report; documents are held out when taggers are evaluated."""
+    """Chapter or summary of a report. In the evaluation of taggers, the statements of a document are held out together.
+    """
     section: str
     """Section of the report; the statements of a section are never divided between training and test data."""
     recovered: bool = False
-    """Whether the statement was found in the report, so that its context is known."""
+    """Whether the statement was found in the report; its context is then known."""
     id: str = ""
     """Id of the extracted statement; empty if the data has none."""
     cycle: str = ""

@@ -71,7 +71,7 @@ def estimate_shares(
             which the residuals or the confusion matrix were computed.
         confusion: Number of held-out statements by true level (rows) and most probable level (columns), shape [k, k].
             For each bootstrap sample, error rates are drawn from Dirichlet distributions with these counts plus 1/2.
-            Ignored if residuals are given.
+            Ignored if there are ``residuals``.
         residuals: Residuals from :func:`compute_share_residuals`, shape [documents, k].
         scores: Scores of the levels; by default the highest k numbers of -2 to 2 (for four levels, -1 to 2).
         groups: Paragraph or section of each statement, shape [n]; groups are resampled. None resamples statements.

@@ -311,7 +311,7 @@ Topics are only attributed if there are several reports.
 
 @dataclass(frozen=True, slots=True)
 class FittedTopics:
-    """Topics named by their words, with the vectors of the topics' centres and of their statements."""
+    """Fitted topics, each named after its most characteristic words."""
 
     model: TopicModel
     centres: NDArray[np.float32]
@@ -446,7 +446,7 @@ def name_topics(
         fitted: Topics to name.
         statements: Statements of the topics.
         encoder: Encoder with which the topics were fitted; it is used to judge a model's names.
-        earlier: Names of an earlier run, including those given by hand.
+        earlier: Names of an earlier run, including names that users wrote.
         generator: Model that proposes names; None names topics by their words.
         prompts: Folder of templates that replace the bundled ones.
     """

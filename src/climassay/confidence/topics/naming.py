@@ -435,7 +435,7 @@ def judge_names(
         names: Proposed name of each topic.
         centres: Unit vectors of the topics' centres, shape [topics, width].
         encoder: Encoder of the vectors.
-        used_names: Names that are already in use, for example those given by hand.
+        used_names: Names that are already in use, for example names that users wrote.
         members: Vectors of each topic's statements, shape [size, width] each; if empty, support by statements is not
             required.
     """
@@ -529,7 +529,7 @@ def make_sketch(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def match_names(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) -> dict[int, int]:
-    """Match topics of an earlier run to the topics of a new run, given by the texts of their statements.
+    """Match topics of an earlier run to the topics of a new run by the texts of their statements.
 
     Returns:
         Index in ``named`` by number of the new topic, for pairs with enough overlap.
@@ -576,7 +576,7 @@ def read_names(path: Path) -> tuple[NamedTopic, ...]:
 
 
 def write_names(path: Path, named: Sequence[NamedTopic], unused: Sequence[NamedTopic] = ()) -> None:
-    """Write the names of topics, and the unused names that were given by hand.
+    """Write the names of topics, and the unused names that users wrote.
 
     Raises:
         InputError: The file cannot be written.

@@ -138,7 +138,7 @@ class TopicScore:
 
 @dataclass(frozen=True, slots=True)
 class TopicDeviation:
-    """Difference in mean score between a topic and all statements of the same columns."""
+    """Difference in mean score between a topic's statements and all statements of the same columns."""
 
     topic: int
     raw: Estimate
@@ -165,10 +165,12 @@ class TrendScores:
 
 
 def compute_scores(cases: TrendStatements, topics: int, *, resamples: int = N_RESAMPLES, seed: int = 0) -> TrendScores:
-    """Compute the scores of topics.
+    """Compute the mean confidence score of each topic, each column, and each topic in each column.
+
+    A column has the statements of one report, working group or assessment cycle, see :data:`ColumnKind`.
 
     Args:
-        cases: Statements; those without a topic only count for their column.
+        cases: Tagged statements; those without a topic count only in the scores of columns and in the overall score.
         topics: Number of topics.
         resamples: Number of bootstrap samples of sections.
         seed: Seed of the bootstrap.

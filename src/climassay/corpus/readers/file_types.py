@@ -30,7 +30,8 @@ class FileReader:
     """Function of bytes, file name and options that returns a document, or a :class:`ReadResult` for several documents.
     """
     magic: bytes = b""
-    """First bytes of files of this type, used if the file name ending is unknown; empty if there are no such bytes."""
+    """First bytes of files of this type, used if the file name ending is unknown; empty if files of this type
+    differ in their first bytes."""
     paged: bool = False
     """Whether ``read`` accepts a page callback as an additional argument."""
     packed: bool = False

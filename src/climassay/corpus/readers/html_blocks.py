@@ -105,7 +105,8 @@ LINK_HEAVY = 0.5
 MIN_MAIN_SHARE = 0.3
 """``<main>`` or ``<article>`` is taken as the content if it has at least this fraction of the page's text."""
 MAX_PROSE_OUTSIDE = 0.5
-"""The whole page is read if the ratio of running text outside the content to the content exceeds this value."""
+"""Maximum ratio of the running text outside the main content element to the text inside it. Above this value, the whole
+page is read."""
 LONG_CELL = 300
 """Maximum length, in characters, of a cell with paragraphs. A table with a longer cell counts as a layout table."""
 MIN_DATA_ROWS = 3

@@ -384,7 +384,7 @@ def draw_page(data: bytes, number: int) -> DrawnPage:
     """Render a page of a PDF file, numbered from 1, as a PNG image with the position of each character.
 
     Raises:
-        DocumentError: The file cannot be read or has no such page, or the page has more than :data:`MAX_OBJECTS`
+        DocumentError: The file cannot be read, the page does not exist, or it has more than :data:`MAX_OBJECTS`
             objects.
     """
     try:

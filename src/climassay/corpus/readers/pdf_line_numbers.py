@@ -108,7 +108,10 @@ def _get_edge(number: _Number, right: bool) -> float:
 
 
 def _find_edge_numbers(page: PdfPage) -> list[_Number]:
-    """Return the numbers at the ends of a page's lines, and the lines that are numbers, from top to bottom."""
+    """Return the numbers at the left or right end of a page's lines, from top to bottom.
+
+    Short lines that consist of a number only are included.
+    """
     numbers: list[_Number] = []
     cells = [cell for table in page.tables for row in table.cells for cell in (*row[0], *row[-1])]
     for line in [*page.lines, *cells] if cells else page.lines:
@@ -249,7 +252,7 @@ def _continues_sentence(text: str) -> bool:
 
 
 def _list_columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
-    """Return the side and position of the shared edge, the step and the first number of each column of numbers."""
+    """Return, for each column of numbers, the side and position of their alignment, the step and the first number."""
     columns: dict[tuple[bool, int], tuple[bool, float, int, int]] = {}
     for chain in chains:
         key = chain.by_right_edge, round(chain.edge / MAX_EDGE_DISTANCE)

@@ -119,7 +119,7 @@ class Style:
     pitches: dict[int, float]
     """Usual distance between baselines, by type size in half points."""
     is_slides: bool = False
-    """Whether the type is as large as on slides, where few lines are complete sentences."""
+    """Whether the font is as large as is usual on slides, where few lines are complete sentences."""
 
     def pitch(self, size: float) -> float:
         """Return the usual distance between baselines for a type size."""

@@ -563,7 +563,7 @@ def _parse_count(value: str | None) -> int:
 
 
 def _heading_level(paragraph: ET.Element, chain: list[_WordStyle]) -> int | None:
-    """Return the level of a heading, 1 to 6, given by its style or outline level; None for other paragraphs."""
+    """Return the level of a heading, 1 to 6, according to its style or outline level; None for other paragraphs."""
     level_value = _value(paragraph, "pPr/outlineLvl")
     outline = _parse_count(level_value) if level_value else None
     for style in chain:

@@ -73,7 +73,7 @@ class AdvocateQuestion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """Assessment given by a model."""
+    """Assessment of a claim by a model."""
 
     verdict: str | None = None
     """Label of the scale, including "not enough information"; None if the call failed."""

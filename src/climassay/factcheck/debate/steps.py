@@ -32,7 +32,7 @@ class SearchRequest:
     collections: tuple[str, ...]
     query: str
     passages: int
-    """Maximum number of passages."""
+    """Maximum number of passages in the answer."""
     excerpt_words: int = 0
     """Maximum number of words per passage; the sentences nearest to the query are selected, and 0 keeps whole
     passages."""

@@ -52,7 +52,7 @@ def find_opinion(transcript: Transcript, advocate: str, number: int | None = Non
 def verdict_of(transcript: Transcript, party: str, number: int | None = None) -> str | None:
     """Return an advocate's or the mediator's verdict after round ``number`` (by default the last).
 
-    If there is no such verdict, return None.
+    If the participant has no verdict after that round, return None.
     """
     if party == MEDIATOR:
         if number is None or number >= len(transcript.rounds):
@@ -145,7 +145,10 @@ ALPHA_RESAMPLES = 300
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Number of verdicts of each class given by a party (Leippold et al. 2024, figures 2 and 5)."""
+    """Number of verdicts of each class that one participant of the debates reached, or that were published.
+
+    See Leippold et al. (2024), figures 2 and 5.
+    """
 
     party: str
     """``published``, ``mediator`` or an advocate's name."""

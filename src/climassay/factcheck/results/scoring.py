@@ -170,7 +170,7 @@ def score_verdicts(
 
     Raises:
         InputError: The columns differ in length, no row has a true verdict, a verdict is not of the scale (for
-            predictions only if ``unknown`` is ``error``), or the scale has no such number of classes.
+            predictions only if ``unknown`` is ``error``), or the scale cannot be collapsed to ``classes`` classes.
 
     Notes:
         The treatment of a class that occurs on one side only was found by reproducing the paper's figures. On the 170
@@ -247,7 +247,7 @@ def score_groups(
         options: Other options of :func:`score_verdicts`.
 
     Raises:
-        InputError: A verdict is not of the scale, or the scale has no such number of classes.
+        InputError: A verdict is not of the scale, or the scale cannot be collapsed to ``classes`` classes.
     """
     indices_by_value: dict[str, list[int]] = {}
     for index, (value, verdict) in enumerate(zip(values, truth, strict=True)):

@@ -372,7 +372,8 @@ def label_from_fields(
         annotator: Name of the annotator.
 
     Raises:
-        InputError: There is no such draft, the verdict is unknown, or the letter of the correct option names no option.
+        InputError: The draft does not exist, the verdict is unknown, or the letter of the correct option names no
+            option.
     """
     draft = drafts.get(str(draft_id))
     if draft is None:

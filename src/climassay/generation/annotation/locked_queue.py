@@ -47,7 +47,7 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
     """Queue drafts stored by the pipeline since the last call, including failed drafts that were written again.
 
     Raises:
-        InputError: There is no such dataset.
+        InputError: The dataset does not exist.
     """
     with database.read() as connection:
         queue = connection.execute(sa.select(queues).where(queues.c.dataset == dataset)).first()
@@ -95,7 +95,7 @@ class LockedQueue:
     The queue is created if it is missing.
 
     Raises:
-        InputError: There is no such dataset.
+        InputError: The dataset does not exist.
     """
 
     def __init__(self, database: Database, connection: sa.Connection, dataset: str) -> None:
@@ -192,20 +192,23 @@ class LockedQueue:
         return draft
 
     def _reserve(self, draft: str, annotator: str) -> None:
-        """Reserve an item for an annotator for :attr:`AnnotationSettings.lease_seconds`, replacing an earlier lease."""
+        """Reserve an item for an annotator for :attr:`AnnotationSettings.lease_seconds`.
+
+        An earlier reservation of the item for the annotator is replaced.
+        """
         self._release(draft, annotator)
         expires_at = time.time() + self.settings.lease_seconds
         row = {"dataset": self.dataset, "draft": draft, "annotator": annotator, "expires_at": expires_at}
         self.connection.execute(leases.insert(), [row])
 
     def claim(self, draft: str, annotator: str) -> bool:
-        """Reserve the item that an annotator chose, and end their other leases.
+        """Reserve the item that an annotator chose, and end the annotator's other reservations.
 
         Returns:
             True if the item is reserved for the annotator; False if it needs no further label.
 
         Raises:
-            InputError: There is no such item.
+            InputError: The item does not exist.
         """
         check_name(annotator, "The name of an annotator")
         item = item_row(self.connection, self.dataset, draft)
@@ -223,7 +226,7 @@ class LockedQueue:
         self.connection.execute(leases.delete().where(*self._leases(annotator, draft)))
 
     def _needs_label(self, item: Any, annotator: str) -> bool:
-        """Return whether an open item needs one more label, counting the leases of other annotators as labels."""
+        """Return whether an open item needs one more label, counting the reservations of other annotators as labels."""
         other_leases = sa.select(sa.func.count()).where(
             leases.c.dataset == self.dataset,
             leases.c.draft == item.draft,
@@ -238,7 +241,7 @@ class LockedQueue:
         return self.connection.execute(query.limit(1)).first() is not None
 
     def _check_turn(self, item: Any, annotator: str) -> None:
-        """Check that an annotator may label an item; the annotator's own lease suffices, even if it has expired.
+        """Check that an annotator may label an item; the annotator's own reservation suffices, even if it has expired.
 
         Raises:
             InputError: The item needs no label of this annotator.
@@ -299,7 +302,7 @@ class LockedQueue:
         """Skip an item; the annotator does not get it again until :meth:`unskip` or :meth:`undo`.
 
         Raises:
-            InputError: There is no such item, or the annotator has labelled it.
+            InputError: The item does not exist, or the annotator has labelled it.
         """
         check_name(annotator, "The name of an annotator")
         item_row(self.connection, self.dataset, draft)
@@ -354,7 +357,7 @@ class LockedQueue:
             True if the comment was stored now; False if its key was stored before.
 
         Raises:
-            InputError: There is no such item, or the comment is empty or too long.
+            InputError: The item does not exist, or the comment is empty or too long.
         """
         item_row(self.connection, self.dataset, draft)
         return self.add_comment(Comment(key, draft, author, text, time.time(), adjudicates))

@@ -24,10 +24,11 @@ from climassay.records.database import split_keys
 def import_labels(
     queue: LockedQueue, labels: Sequence[Label], skips: Sequence[Skip] = (), comments: Sequence[Comment] = ()
 ) -> ImportReport:
-    """Import labels, skips and comments in one transaction; annotators need no lease.
+    """Import labels, skips and comments in one transaction.
 
-    If an annotator has labelled a draft twice, the later label counts, whatever the order of import. A label without a
-    time counts as stored already if it equals the annotator's current label.
+    The annotators need not have reserved the items. If an annotator has labelled a draft twice, the later label counts,
+    whatever the order of import. A label without a time is skipped as a duplicate if it equals the annotator's current
+    label.
 
     Args:
         queue: Locked queue of the dataset.
@@ -39,7 +40,7 @@ def import_labels(
         Counts, and a sentence for each label or comment that cannot be stored.
 
     Raises:
-        InputError: There is no such dataset.
+        InputError: The dataset does not exist.
     """
     drafts = list(dict.fromkeys(label.draft for label in labels))
     merge = _LabelMerge(queue, drafts, [label.key for label in labels])

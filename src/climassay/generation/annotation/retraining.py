@@ -61,7 +61,7 @@ def retrain(
     seed: int = 0,
     progress: OnProgress | None = None,
 ) -> Retraining:
-    """Train a validator on the settled labels of a dataset, judge the unsettled items, and reorder the queue.
+    """Train a validator on the labels of decided items, compute P(valid) of the other items, and reorder the queue.
 
     Calling it again completes an interrupted call: the validator's file is named after the hash of its labels and
     settings, and probabilities are stored in batches.
@@ -78,7 +78,7 @@ def retrain(
         progress: Callback for progress.
 
     Raises:
-        InputError: There is no such dataset, or labels are too few or all of one class.
+        InputError: The dataset does not exist, or labels are too few or all of one class.
         ModelError: The encoder or the model fails.
     """
     from climassay.generation.validation import TextReader, TrainedValidator, train_validator
@@ -134,7 +134,10 @@ def retrain(
 def _judge_unsettled(
     records: Records, dataset: str, validator: "TrainedValidator", digest: str, report: OnProgress
 ) -> int:
-    """Score the unsettled items not scored yet, store P(valid), and return their number."""
+    """Compute and store P(valid) for the items that this validator has not scored and that have no final label.
+
+    Return the number of these items.
+    """
     query = (
         sa.select(items.c.draft)
         .where(items.c.dataset == dataset, items.c.state.in_(("open", "conflict")))
@@ -164,7 +167,7 @@ def settled_labels(records: Records, dataset: str) -> "LabelSet":
     """Return the drafts on which experts have decided, each with the decision as its label.
 
     Raises:
-        InputError: There is no such dataset, or too few labels of either class.
+        InputError: The dataset does not exist, or too few labels of either class.
     """
     from climassay.generation.validation.labels import LabelSet, check_labels, label_by_experts
 

@@ -116,7 +116,7 @@ class AnnotationStore:
         """Return the settings of a dataset's queue; the defaults if none were stored.
 
         Raises:
-            InputError: There is no such dataset.
+            InputError: The dataset does not exist.
         """
         settings = self._database.scalar(sa.select(queues.c.settings).where(queues.c.dataset == dataset))
         if settings is not None:
@@ -141,7 +141,7 @@ class AnnotationStore:
         """Return an item with its labels.
 
         Raises:
-            InputError: The dataset has no such item.
+            InputError: The dataset does not contain the item.
         """
 
         def read() -> AnnotationItem:
@@ -194,7 +194,7 @@ class AnnotationStore:
             offset: Number of matching items before the page.
 
         Raises:
-            InputError: There is no such dataset.
+            InputError: The dataset does not exist.
         """
         enqueue_new_drafts(self._database, dataset)
         with self._database.read() as connection:
@@ -269,7 +269,7 @@ class AnnotationStore:
         """Return the progress of a dataset and, if ``annotator`` is given, of that annotator.
 
         Raises:
-            InputError: There is no such dataset.
+            InputError: The dataset does not exist.
         """
         enqueue_new_drafts(self._database, dataset)
         with self._database.read() as connection:
@@ -329,7 +329,7 @@ class AnnotationStore:
         The first conflict follows the last one.
 
         Raises:
-            InputError: The dataset has no such item.
+            InputError: The dataset does not contain the item.
         """
         with self._database.read() as connection:
             item = item_row(connection, dataset, after)
@@ -389,7 +389,7 @@ class AnnotationStore:
             The item, or None if no item is left for this annotator.
 
         Raises:
-            InputError: There is no such dataset.
+            InputError: The dataset does not exist.
         """
         check_name(annotator, "The name of an annotator")
         draft = self._next(dataset, annotator)
@@ -413,7 +413,7 @@ class AnnotationStore:
             True if the label was stored now; False if its key was stored before.
 
         Raises:
-            InputError: There is no such item, it is reserved for others, or the label does not fit the draft.
+            InputError: The item does not exist, it is reserved for others, or the label does not fit the draft.
         """
         check_name(label.annotator, "The name of an annotator")
         check_name(label.key, "The key of a label")

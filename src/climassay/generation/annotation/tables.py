@@ -165,7 +165,7 @@ def item_row(connection: sa.Connection, dataset: str, draft: str) -> Any:
     """Return the row of an item in the queue.
 
     Raises:
-        NoItemError: The dataset has no such draft, or the draft is not queued.
+        NoItemError: The dataset does not contain the draft, or the draft is not queued.
     """
     row = item_rows(connection, dataset, [draft]).get(draft)
     if row is None or row.state == OUT:

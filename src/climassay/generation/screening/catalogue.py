@@ -55,7 +55,7 @@ def screen(
         All drafts in the same order.
 
     Raises:
-        InputError: There is no such check, or a check in ``only`` lacks its model.
+        InputError: The check does not exist, or a check in ``only`` lacks its model.
     """
     all_names = check_names()
     unknown_names = [name for name in (*without, *(only or ())) if name not in all_names]

@@ -13,7 +13,7 @@ from climassay.questions import KINDS, kinds_where
 MIN_COPIED_WORDS = 8
 """A question is copied if it shares at least this number of consecutive words with a passage."""
 MIN_COPIED_SHARE = 0.9
-"""A question is copied only if at least this proportion of its words is in the shared sequence."""
+"""A question is copied only if the word sequence that it shares with a passage has this fraction of its words."""
 _GAP = re.compile(r"(?:_{2,}|\.{3}|…|:|<MASK>)")
 _TASK = re.compile(
     r"(?:^|[.;:]\s+|,\s+(?:and\s+)?)(?:briefly\s+|then\s+)?(?:account\s+for|analy[sz]e|argue|assess|calculate|characteri[sz]e"

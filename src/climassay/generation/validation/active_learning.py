@@ -39,8 +39,8 @@ def choose_next(
         seed: Seed of all random choices, including the order of ties.
 
     Raises:
-        InputError: The number of probabilities or vectors differs from the number of drafts, or there is no such
-            strategy.
+        InputError: The number of probabilities or vectors differs from the number of drafts, or the strategy does not
+            exist.
     """
     n_drafts = len(drafts)
     p_valid = np.full(n_drafts, 0.5) if probabilities is None else np.array(probabilities, dtype=np.float64)

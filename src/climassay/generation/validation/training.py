@@ -80,22 +80,22 @@ class Training(Generic[V]):
     """Scores on the held-out labels."""
     probabilities: FloatArray
     """P(valid) of the held-out drafts."""
-    refusal: str | None
+    no_threshold_reason: str | None
     """Reason why the requested precision cannot be reached; None if it is reached, or none was requested."""
-    choices: tuple[tuple[float, float], ...] = ()
+    regularisation_losses: tuple[tuple[float, float], ...] = ()
     """Pairs of the regularisation parameter C and its held-out log loss in nats, best first; empty if fine-tuned."""
-    left_out: int = 0
+    n_excluded: int = 0
     """Number of labelled drafts whose features could not be computed."""
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the results of the training as JSON-serialisable values, without the ids of the training items."""
         return {
             "source": replace(self.record.provenance, trained_on=()),
             **asdict(self.scores),
-            "choices": [{"regularisation": C, "log_loss": loss} for C, loss in self.choices],
+            "choices": [{"regularisation": C, "log_loss": loss} for C, loss in self.regularisation_losses],
             "threshold": self.record.threshold,
-            "refusal": self.refusal,
-            "left_out": self.left_out,
+            "refusal": self.no_threshold_reason,
+            "left_out": self.n_excluded,
         }
 
 
@@ -133,12 +133,14 @@ def train_validator(
     valid, groups = labels_array(examples), source_groups([example.draft for example in examples])
     probabilities, item_folds = cross_validate(blocks, valid, groups, folds=folds, seed=seed, on_fold=on_fold)
     scores = score_validator(valid, probabilities, groups, folds=item_folds, seed=seed)
-    model, calibrator, choices = fit_calibrated(blocks, valid, groups, folds=folds, seed=seed)
-    threshold, refusal = choose_threshold(precision, valid, probabilities)
-    source = replace(reader.provenance, regularisation=choices[0][0])
+    model, calibrator, regularisation_losses = fit_calibrated(blocks, valid, groups, folds=folds, seed=seed)
+    threshold, no_threshold_reason = choose_threshold(precision, valid, probabilities)
+    source = replace(reader.provenance, regularisation=regularisation_losses[0][0])
     record = TrainingRecord(_training_provenance(source, labels, examples, scores, seed), calibrator, threshold)
     validator = TrainedValidator(model, record, reader)
-    return Training(validator, record, scores, probabilities, refusal, choices, int((~has_features).sum()))
+    return Training(
+        validator, record, scores, probabilities, no_threshold_reason, regularisation_losses, int((~has_features).sum())
+    )
 
 
 def _training_provenance(
@@ -196,8 +198,8 @@ def fit_calibrated(
     losses = np.logaddexp(0, np.where(valid[:, None] == 1, -log_odds, log_odds)).mean(axis=0)
     ranking = np.argsort(losses, kind="stable")
     model = fit_path(blocks, valid, 2, [path[ranking[0]]])[0]
-    choices = tuple((REGULARISATIONS[index], float(losses[index])) for index in ranking)
-    return model, fit_calibrator(log_odds[:, ranking[0]], valid), choices
+    regularisation_losses = tuple((REGULARISATIONS[index], float(losses[index])) for index in ranking)
+    return model, fit_calibrator(log_odds[:, ranking[0]], valid), regularisation_losses
 
 
 def cross_validate(
@@ -424,11 +426,11 @@ def calibrate_prompted(
     validator_scores = replace(
         validator_scores, evaluation=replace(validator_scores.evaluation, auroc=auroc), precisions=precisions
     )
-    threshold, refusal = choose_threshold(precision, valid, probabilities)
+    threshold, no_threshold_reason = choose_threshold(precision, valid, probabilities)
     settings = {"kind": "prompted", "subject": asdict(validator.subject)}
     model, prompt = validator.model, validator.prompt
     source = Provenance(model=model.name, template=prompt.name, template_sha256=prompt.sha256, settings=settings)
     provenance = _training_provenance(source, labels, training, validator_scores, seed)
     record = TrainingRecord(provenance, fit_calibrator(scores, valid), threshold)
     calibrated_validator = PromptedValidator.fine_tuned(model, prompt, record, validator.name)
-    return Training(calibrated_validator, record, validator_scores, probabilities, refusal)
+    return Training(calibrated_validator, record, validator_scores, probabilities, no_threshold_reason)

@@ -360,7 +360,8 @@ def backbone_layers(model: "PreTrainedModel") -> tuple[nn.Module, nn.ModuleList 
 
 
 _ROWS = 32
-"""Number of rows for which oneDNN chooses its block format; products with other numbers of rows use the same format."""
+"""Number of rows that oneDNN assumes when it chooses the block format of the weights. Products with any number of rows
+then use this format."""
 
 
 class PackedLinear(nn.Module):

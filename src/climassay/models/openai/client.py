@@ -70,7 +70,7 @@ class OpenAIModel:
         provider: ``openai``, or a provider of the user's configuration.
         base_url: URL of the API; by default ``$OPENAI_BASE_URL``, else OpenAI's. The API key is sent only to servers
             that the user has named, see :func:`climassay.models.servers.find_server`.
-        api_key: API key; by default the one that is bound to the server's host.
+        api_key: API key; by default the key that is bound to the server's host.
         concurrency: Maximum number of requests in flight, 64 by default; the actual limit is adaptive.
         clock: Time source; replaced in tests.
         price, policy, max_output_tokens, reasoning_effort, folder: See :func:`climassay.models.load_model`. A reasoning
@@ -454,7 +454,7 @@ class Conversation:
         return await self._send(payload, reserves_reasoning=False)
 
     async def _score_by_naming(self, request: OptionRequest, usage: Usage) -> OptionScores:
-        """Score options by the one that an answer names, decoded under an enumeration if possible."""
+        """Score options by the option that the model's answer names, decoded under an enumeration if possible."""
         learner = self._learner
         learner.fallbacks["logprobs"] += 1
         labels = [option.strip() for option in request.options]

@@ -115,7 +115,7 @@ def fine_tune(
         suffix: Part of the new model's name.
         seed: Random seed, if the server supports it.
         base_url: See :class:`~climassay.models.openai.client.OpenAIModel`.
-        api_key: API key; by default the one bound to the server's host.
+        api_key: API key; by default the key bound to the server's host.
         poll_seconds: Interval between status requests; a server's ``Retry-After`` has precedence.
         policy: Retries of each request; jobs have no deadline.
         sleep: Sleep function, replaced in tests.
@@ -194,7 +194,7 @@ class _FineTuningJob:
         return _required_field(result, "id")
 
     def create(self, settings: Mapping[str, Any]) -> None:
-        """Create the job, or adopt one that an earlier process created without storing it."""
+        """Create the job, or adopt a job that an earlier process created without storing it."""
         if self.state.job_id is not None:
             return
         job = self._find_lost_job()

@@ -40,7 +40,7 @@ class RetryPolicy:
     base: float = 0.5
     """Upper bound of the first pause. The bound doubles with each attempt."""
     cap: float = 30.0
-    """Maximum pause, unless the server requests a longer one."""
+    """Maximum pause, unless the server requests a longer pause."""
 
     def backoff(self, attempts: int, clock: Clock) -> float:
         """Return the pause after a number of failed attempts: exponential with full jitter.

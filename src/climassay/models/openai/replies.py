@@ -245,7 +245,7 @@ def _read_reply(data: Any) -> Reply:
 
 
 def _join_half_characters(answer: str) -> str:
-    """Join the surrogate halves of characters in an answer; log a warning about a half without the other one."""
+    """Join the surrogate halves of characters in an answer; log a warning about an unpaired half."""
     joined_text = join_surrogates(answer)
     if joined_text.count("\ufffd") > answer.count("\ufffd"):
         warnings.warn("A server sent half a character in an answer: it is kept as U+FFFD.", stacklevel=2)

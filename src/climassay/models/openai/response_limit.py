@@ -7,7 +7,7 @@ import httpx2
 from climassay.models.openai.replies import BadReplyError
 
 MAX_RESPONSE_BYTES = 64 * 2**20
-"""Maximum size of a response, also decompressed."""
+"""Maximum size of a response in bytes, both as received and after decompression."""
 MAX_INFLATION = 1032
 """Maximum ratio of the sizes of a text with and without DEFLATE compression (zlib, "Technical Details")."""
 REQUEST_HEADERS = {"Accept-Encoding": "identity"}

@@ -74,7 +74,7 @@ class QuestionType:
     is_judged: bool = False
     """Whether a judge scores the answers by a rubric and by dimensions of quality."""
     has_levels: bool = True
-    """Whether questions have levels of difficulty, so that they can be evolved into harder ones."""
+    """Whether questions have levels of difficulty; they can then be evolved into harder questions."""
     max_tokens: int = 160
     """Maximum number of tokens in an answer."""
     draft_tokens: int = 90

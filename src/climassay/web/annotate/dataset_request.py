@@ -42,15 +42,15 @@ class DatasetRequest:
     dataset: str
     store: AnnotationStore
 
-    def address(self, *parts: str) -> str:
+    def url_for(self, *parts: str) -> str:
         """Return the path of a page about the dataset, such as ``/annotate/DATASET/settings``."""
         return page_path(self.dataset, *parts)
 
     def back(self, *parts: str, done: str, anchor: str = "") -> Response:
         """Redirect to a page about the dataset that shows a message; ``done`` is a key of :data:`STATUS_MESSAGES`."""
-        return redirect_to(f"{self.address(*parts)}?done={done}{anchor}")
+        return redirect_to(f"{self.url_for(*parts)}?done={done}{anchor}")
 
-    def show(self, template: str, *, done: str = "", error: str = "", **values: Any) -> Response:
+    def render(self, template: str, *, done: str = "", error: str = "", **values: Any) -> Response:
         """Render a page about the dataset.
 
         Args:
@@ -61,7 +61,7 @@ class DatasetRequest:
         """
         all_values = {
             "dataset": self.dataset,
-            "base": self.address(),
+            "base": self.url_for(),
             "done": STATUS_MESSAGES.get(done, ""),
             "error": error,
             **values,
@@ -69,7 +69,7 @@ class DatasetRequest:
         return page(self.request, f"annotate/{template}.html.j2", status=400 if error else 200, **all_values)
 
     @property
-    def name_of(self) -> Callable[[str], str]:
+    def display_name(self) -> Callable[[str], str]:
         """Function that maps a user name to the display name."""
         return display_names(self.app, self.user)
 
@@ -77,7 +77,7 @@ class DatasetRequest:
         """Return the item of the draft with the given id.
 
         Raises:
-            Missing: There is no such item.
+            Missing: The item does not exist.
         """
         with missing_if_invalid():
             return self.store.item(self.dataset, draft)
@@ -89,7 +89,7 @@ class DatasetRequest:
         all items.
 
         Raises:
-            Missing: There is no such item.
+            Missing: The item does not exist.
             Refused: The item has all the labels it needs, or is reserved for others.
         """
         item, name = self.item(draft), self.user.name
@@ -158,6 +158,6 @@ def _require_dataset_role(role: Any) -> Any:
     return Depends(make_request)
 
 
-ByAnnotator = Annotated[DatasetRequest, _require_dataset_role(Annotator)]
-ByAdjudicator = Annotated[DatasetRequest, _require_dataset_role(Adjudicator)]
-ByManager = Annotated[DatasetRequest, _require_dataset_role(DatasetManager)]
+AnnotatorRequest = Annotated[DatasetRequest, _require_dataset_role(Annotator)]
+AdjudicatorRequest = Annotated[DatasetRequest, _require_dataset_role(Adjudicator)]
+ManagerRequest = Annotated[DatasetRequest, _require_dataset_role(DatasetManager)]

@@ -27,7 +27,7 @@ from climassay.questions import TYPES
 from climassay.settings import field_bounds, setting_fields
 from climassay.web.access import Annotator, DatasetManager
 from climassay.web.accounts import User
-from climassay.web.annotate.dataset_request import ByAdjudicator, ByAnnotator, ByManager, DatasetRequest
+from climassay.web.annotate.dataset_request import AdjudicatorRequest, AnnotatorRequest, DatasetRequest, ManagerRequest
 from climassay.web.annotate.files import export_labels, import_labels, open_queue
 from climassay.web.annotate.views import (
     JOB_KIND,
@@ -137,16 +137,16 @@ def _item_page(
     """Render the page on which an item is labelled; ``form`` is a refused form, whose content is shown again."""
     current_label, comments = find_own_label(item, request.user), request.visible_comments(item)
     confidence = not request.store.settings(request.dataset).hide_confidence
-    return request.show(
+    return request.render(
         "item",
         done=done,
         error=error,
         item=item_view(item, confidence=confidence, label=current_label, form=form),
         own=None if current_label is None else label_view(current_label, item),
         state=item.state,
-        comments=_comment_views(comments, participant_names(item, comments, request.user, request.name_of)),
+        comments=_comment_views(comments, participant_names(item, comments, request.user, request.display_name)),
         key=new_key(),
-        action=request.address(item.draft.id),
+        action=request.url_for(item.draft.id),
         **request.progress_values(done),
     )
 
@@ -163,13 +163,13 @@ class CommentForm(BaseModel):
 
 
 @router.get("/{dataset}/settings")
-def show_settings(request: ByManager, done: str = "") -> Response:
+def show_settings(request: ManagerRequest, done: str = "") -> Response:
     """Show the annotation settings of a dataset."""
     return _settings_page(request, done=done)
 
 
 @router.post("/{dataset}/settings")
-def change_settings(request: ByManager, form: Annotated[SettingsForm, Form()]) -> Response:
+def change_settings(request: ManagerRequest, form: Annotated[SettingsForm, Form()]) -> Response:
     """Change the annotation settings of a dataset."""
     values = form.model_dump(include={"overlap", "include_rejected", "retrain_every", "order"})
     try:
@@ -187,14 +187,14 @@ def change_settings(request: ByManager, form: Annotated[SettingsForm, Form()]) -
 
 
 @router.post("/{dataset}/retrain")
-def start_training(request: ByManager) -> Response:
+def start_training(request: ManagerRequest) -> Response:
     """Submit a job that trains the dataset's validator on its labels."""
     submit_training(request.app, request.dataset, request.user)
-    return redirect_to(request.address("settings") + "#retraining")
+    return redirect_to(request.url_for("settings") + "#retraining")
 
 
 @router.post("/{dataset}/import")
-def import_label_file(request: ByManager, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
+def import_label_file(request: ManagerRequest, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
     """Import labels from an uploaded file; importing the same file again changes nothing."""
     try:
         _check_format(format, FORMATS)
@@ -206,7 +206,7 @@ def import_label_file(request: ByManager, file: UploadFile, format: Annotated[st
 
 def _settings_page(request: DatasetRequest, **values: Any) -> Response:
     app, store, dataset = request.app, request.store, request.dataset
-    return request.show(
+    return request.render(
         "settings",
         settings=store.settings(dataset),
         limits={name: field_bounds(info) for name, info in setting_fields(AnnotationSettings).items()},
@@ -230,32 +230,32 @@ class DecisionForm(LabelForm):
 
 
 @router.get("/{dataset}/conflicts")
-def show_conflicts(request: ByAdjudicator, done: str = "", number: PageNumber = 1) -> Response:
+def show_conflicts(request: AdjudicatorRequest, done: str = "", number: PageNumber = 1) -> Response:
     """Show the items whose labels disagree, without the names of their annotators."""
     store, dataset = request.store, request.dataset
     total = store.progress(dataset).conflicts
     number = clamp_page(number, total, QUESTIONS_PER_PAGE)
     items = store.conflicts(dataset, QUESTIONS_PER_PAGE, offset=(number - 1) * QUESTIONS_PER_PAGE)
-    entries = [(item, request.address("conflicts", item.draft.id), _label_views(item, (), request)) for item in items]
-    part = make_part(entries, number, total, QUESTIONS_PER_PAGE, request.address("conflicts"), {})
-    return request.show("conflicts", part=part, done=done)
+    entries = [(item, request.url_for("conflicts", item.draft.id), _label_views(item, (), request)) for item in items]
+    part = make_part(entries, number, total, QUESTIONS_PER_PAGE, request.url_for("conflicts"), {})
+    return request.render("conflicts", part=part, done=done)
 
 
 def _label_views(item: AnnotationItem, comments: Sequence[Comment], request: "DatasetRequest") -> list[dict[str, Any]]:
     """Return the template values of an item's labels, sorted by displayed name; decisions come last."""
-    names = participant_names(item, comments, request.user, request.name_of)
+    names = participant_names(item, comments, request.user, request.display_name)
     views = [label_view(label, item, names[label.annotator, label.adjudicates]) for label in item.labels]
     return sorted(views, key=lambda view: (view["label"].adjudicates, view["by"]))
 
 
 @router.get("/{dataset}/conflicts/{draft}")
-def show_conflict(request: ByAdjudicator, draft: str, done: str = "") -> Response:
+def show_conflict(request: AdjudicatorRequest, draft: str, done: str = "") -> Response:
     """Show an item with conflicting labels, with all its labels and comments."""
     return _conflict_page(request, request.item(draft), done=done)
 
 
 @router.post("/{dataset}/conflicts/{draft}")
-def submit_decision(request: ByAdjudicator, draft: str, form: Annotated[DecisionForm, Form()]) -> Response:
+def submit_decision(request: AdjudicatorRequest, draft: str, form: Annotated[DecisionForm, Form()]) -> Response:
     """Store an adjudicator's decision on an item and show the next conflict."""
     item = request.item(draft)
     if is_rubric(item.draft.wording):
@@ -278,7 +278,7 @@ def submit_decision(request: ByAdjudicator, draft: str, form: Annotated[Decision
 
 
 @router.post("/{dataset}/conflicts/{draft}/comment")
-def submit_decision_comment(request: ByAdjudicator, draft: str, form: Annotated[CommentForm, Form()]) -> Response:
+def submit_decision_comment(request: AdjudicatorRequest, draft: str, form: Annotated[CommentForm, Form()]) -> Response:
     """Add a comment to an item as an adjudicator."""
     item = request.item(draft)
     try:
@@ -297,23 +297,23 @@ def _conflict_page(
     if form is None and decision is None and is_rubric(item.draft.wording):
         form = LabelForm()  # A decision on a rubric starts without criteria, which are adopted from the labels.
     confidence = not store.settings(dataset).hide_confidence
-    return request.show(
+    return request.render(
         "conflict",
         done=done,
         error=error,
-        action=request.address("conflicts", item.draft.id),
+        action=request.url_for("conflicts", item.draft.id),
         item=item_view(item, confidence=confidence, label=decision, form=form),
         labels=_label_views(item, comments, request),
-        comments=_comment_views(comments, participant_names(item, comments, request.user, request.name_of)),
+        comments=_comment_views(comments, participant_names(item, comments, request.user, request.display_name)),
         state=item.state,
-        next_address=next_conflict and request.address("conflicts", next_conflict),
+        next_address=next_conflict and request.url_for("conflicts", next_conflict),
         conflicts=store.progress(dataset).conflicts,
         key=new_key(),
     )
 
 
 @router.get("/{dataset}/agreement")
-def show_agreement(request: ByAdjudicator) -> Response:
+def show_agreement(request: AdjudicatorRequest) -> Response:
     """Show the agreement between annotators, and statistics of each annotator."""
     store, dataset, app = request.store, request.dataset, request.app
     revision, work_type = store.revision(dataset), find_work_type(store, dataset)
@@ -321,7 +321,7 @@ def show_agreement(request: ByAdjudicator) -> Response:
     def compute_once(name: str, compute: Callable[[], Any]) -> Any:
         return app.computed.get((name, dataset, revision), compute)
 
-    return request.show(
+    return request.render(
         "agreement",
         agreement=agreement_of(app, dataset),
         ratings=compute_once("ratings", lambda: rating_agreement(store.items(dataset))),
@@ -330,20 +330,20 @@ def show_agreement(request: ByAdjudicator) -> Response:
         else None,
         work=work_type,
         annotators=compute_once("annotators", lambda: store.annotators(dataset)),
-        name_of=request.name_of,
+        name_of=request.display_name,
     )
 
 
 @router.get("/{dataset}/export")
-def export_dataset(request: ByAdjudicator, format: str = "") -> Response:
-    """Show the export formats, or send a dataset's labels as a file if a format is given."""
+def export_dataset(request: AdjudicatorRequest, format: str = "") -> Response:
+    """Show the export formats, or send a dataset's labels as a file if the request names a format."""
     store, dataset = request.store, request.dataset
     if not format:
         labels, progress = store.labels(dataset), store.progress(dataset)
         decisions = sum(label.adjudicates for label in labels)
         counts = {"label": len(labels) - decisions, "decision": decisions, "comment": len(store.comments(dataset))}
         formats = {"rubrics": RUBRICS, "questions": QUESTIONS}.get(find_work_type(store, dataset), {}) | FORMATS
-        return request.show("export", formats=formats, progress=progress, counts=counts)
+        return request.render("export", formats=formats, progress=progress, counts=counts)
     _check_format(format, FORMATS | RUBRICS | QUESTIONS)
     return export_labels(request.app, dataset, cast(Any, format))
 
@@ -392,23 +392,23 @@ def _queues_page(request: Request, app: AppState, user: User, *, error: str = ""
 
 
 @router.get("/{dataset}")
-def show_next_item(request: ByAnnotator, done: str = "") -> Response:
+def show_next_item(request: AnnotatorRequest, done: str = "") -> Response:
     """Show the user's next item to label, or a page stating that none is left."""
     item = request.store.next(request.dataset, request.user.name)
     if item is not None:
         return _item_page(request, item, done=done)
-    return request.show("nothing", done=done, **request.progress_values(done))
+    return request.render("nothing", done=done, **request.progress_values(done))
 
 
 @router.get("/{dataset}/guidelines")
-def show_guidelines(request: ByAnnotator) -> Response:
+def show_guidelines(request: AnnotatorRequest) -> Response:
     """Show the guidelines for annotators."""
-    return request.show("guidelines", reasons=ANNOTATION_REASONS)
+    return request.render("guidelines", reasons=ANNOTATION_REASONS)
 
 
 @router.get("/{dataset}/questions")
 def show_questions(
-    request: ByAnnotator, q: Search = "", kind: Search = "", state: ItemFilterState = "", number: PageNumber = 1
+    request: AnnotatorRequest, q: Search = "", kind: Search = "", state: ItemFilterState = "", number: PageNumber = 1
 ) -> Response:
     """Show the questions of a dataset that match the filters."""
     store, dataset, user = request.store, request.dataset, request.user
@@ -416,9 +416,9 @@ def show_questions(
     found_items, total = store.find(dataset, user.name, filters, QUESTIONS_PER_PAGE, offset=offset)
     items = [(item, _item_address(item, dataset, user)) for item in found_items]
     parameters = {"q": q, "kind": kind, "state": state}
-    return request.show(
+    return request.render(
         "questions",
-        part=make_part(items, number, total, QUESTIONS_PER_PAGE, request.address("questions"), parameters),
+        part=make_part(items, number, total, QUESTIONS_PER_PAGE, request.url_for("questions"), parameters),
         parameters=parameters,
         kinds={kind: TYPES[kind].title for kind in store.kinds(dataset)},
         states=STATES,
@@ -433,22 +433,22 @@ def _item_address(item: FoundItem, dataset: str, user: User) -> str:
 
 
 @router.get("/{dataset}/history")
-def show_history(request: ByAnnotator, annotator: str = "", after: str = "") -> Response:
+def show_history(request: AnnotatorRequest, annotator: str = "", after: str = "") -> Response:
     """Show the user's labels, or those of another annotator if the user is an adjudicator."""
     store, dataset, name = request.store, request.dataset, annotator or request.user.name
     labels = request.history(name, MAX_HISTORY + 1, after or None)
-    path, parameters = request.address("history"), {"annotator": annotator} if annotator else {}
+    path, parameters = request.url_for("history"), {"annotator": annotator} if annotator else {}
     older_parameters = {**parameters, "after": labels[MAX_HISTORY - 1].key} if len(labels) > MAX_HISTORY else {}
     label_entries = [
         (
             label_view(label, request.item(label.draft)),
-            request.address(*(["conflicts"] if label.adjudicates else []), label.draft),
+            request.url_for(*(["conflicts"] if label.adjudicates else []), label.draft),
         )
         for label in labels[:MAX_HISTORY]
     ]
-    return request.show(
+    return request.render(
         "history",
-        annotator=request.name_of(name),
+        annotator=request.display_name(name),
         own=name == request.user.name,
         labels=label_entries,
         progress=store.progress(dataset, name),
@@ -458,7 +458,7 @@ def show_history(request: ByAnnotator, annotator: str = "", after: str = "") -> 
 
 
 @router.post("/{dataset}/undo")
-def undo_label(request: ByAnnotator, last: Annotated[str, Form()] = "") -> Response:
+def undo_label(request: AnnotatorRequest, last: Annotated[str, Form()] = "") -> Response:
     """Undo the user's last label or skip, and show its item again.
 
     Nothing is undone unless ``last`` is the key of the newest label, so a second click on the same page has no effect.
@@ -477,20 +477,20 @@ def undo_label(request: ByAnnotator, last: Annotated[str, Form()] = "") -> Respo
 
 
 @router.post("/{dataset}/unskip")
-def restore_skipped(request: ByAnnotator) -> Response:
+def restore_skipped(request: AnnotatorRequest) -> Response:
     """Put the items that the user skipped back into the user's queue."""
     request.store.unskip(request.dataset, request.user.name)
     return request.back(done="skipped")
 
 
 @router.get("/{dataset}/{draft}")
-def show_item(request: ByAnnotator, draft: str, done: str = "") -> Response:
+def show_item(request: AnnotatorRequest, draft: str, done: str = "") -> Response:
     """Show the page on which the user labels an item or changes an earlier label."""
     return _item_page(request, request.own_item(draft), done=done)
 
 
 @router.post("/{dataset}/{draft}")
-def submit_label(request: ByAnnotator, draft: str, form: Annotated[LabelForm, Form()]) -> Response:
+def submit_label(request: AnnotatorRequest, draft: str, form: Annotated[LabelForm, Form()]) -> Response:
     """Store the user's label of an item and show the next item."""
     item = request.item(draft)
     if form.act and is_rubric(item.draft.wording):
@@ -506,7 +506,7 @@ def submit_label(request: ByAnnotator, draft: str, form: Annotated[LabelForm, Fo
 
 
 @router.post("/{dataset}/{draft}/comment")
-def submit_comment(request: ByAnnotator, draft: str, form: Annotated[CommentForm, Form()]) -> Response:
+def submit_comment(request: AnnotatorRequest, draft: str, form: Annotated[CommentForm, Form()]) -> Response:
     """Add a comment to an item as an annotator."""
     item = request.own_item(draft)
     try:
@@ -517,7 +517,7 @@ def submit_comment(request: ByAnnotator, draft: str, form: Annotated[CommentForm
 
 
 @router.post("/{dataset}/{draft}/skip")
-def skip_item(request: ByAnnotator, draft: str) -> Response:
+def skip_item(request: AnnotatorRequest, draft: str) -> Response:
     """Skip an item and show the next one."""
     request.own_item(draft)
     request.store.skip(request.dataset, draft, request.user.name)

@@ -87,7 +87,8 @@ class LabelForm(BaseModel):
     take: list[str] = []
     """Criteria from the labels that an adjudicator adopts, as LABEL-CRITERION with two indices, for example ``1-0``."""
     act: str = ""
-    """Change to the rows after which the form is shown again (see :meth:`apply_action`); empty to store the label."""
+    """Action on the form's rows, such as adding one (see :meth:`apply_action`); the form is then shown again. If empty,
+    the label is stored."""
 
     def rows(self) -> list["CriterionRow"]:
         """Return the rows of the rubric as entered, without rows that have neither text nor source."""
@@ -509,7 +510,7 @@ def require_dataset(app: AppState, dataset: str) -> AnnotationStore:
     """Return the store of annotations after checking that it contains a dataset.
 
     Raises:
-        Missing: There is no such dataset.
+        Missing: The dataset does not exist.
     """
     store = annotation_store(app)
     with missing_if_invalid():

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from climassay.api.annotation import LabelFormat
 from climassay.web.access import Annotator
-from climassay.web.annotate.dataset_request import ByAdjudicator, ByManager
+from climassay.web.annotate.dataset_request import AdjudicatorRequest, ManagerRequest
 from climassay.web.annotate.files import export_labels, import_labels
 from climassay.web.annotate.views import annotation_store, may_annotate
 from climassay.web.api.base import Data, Page, api_router
@@ -68,7 +68,7 @@ def list_annotated_datasets(app: App, user: Annotator) -> Any:
     },
 )
 def export_dataset_labels(
-    request: ByAdjudicator,
+    request: AdjudicatorRequest,
     format: Annotated[LabelFormat, Query(description="Format of the file; `jsonl` has everything.")] = "jsonl",
 ) -> Response:
     """Export the labels, skips, comments and settings of a dataset as a file."""
@@ -77,7 +77,7 @@ def export_dataset_labels(
 
 @router.post("/{dataset}/import", response_model=ImportData)
 def import_dataset_labels(
-    request: ByManager, file: UploadFile, format: Annotated[LabelFormat, Form()] = "jsonl"
+    request: ManagerRequest, file: UploadFile, format: Annotated[LabelFormat, Form()] = "jsonl"
 ) -> Any:
     """Import labels from a file written by an export or by another labelling tool.
 

@@ -40,7 +40,7 @@ def change_visibility(app: AppState, user: User, check: str, readers: Visibility
     """Change who may read a check that has ended: publish it, unpublish it, or hide it.
 
     Raises:
-        Missing: There is no such check.
+        Missing: The check does not exist.
         InputError: The check's debate has not ended.
     """
     if find_check(app, check, user)[0].about.state == "waiting":
@@ -52,7 +52,7 @@ def remove_check(app: AppState, user: User, check: str) -> None:
     """Delete a check that has ended, its debate and reviews, and all answers used by no other run.
 
     Raises:
-        Missing: There is no such check.
+        Missing: The check does not exist.
         InputError: The check's debate, or the job that stores it, has not ended.
     """
     stored_check, job = find_check(app, check, user)

@@ -457,7 +457,7 @@ def check_text(app: AppState, user: User, text: str, names: Sequence[str], has_l
         InputError: The text is empty, or no collection is named.
         TooLarge: The text is too long, or its check reached a limit.
         TooManyTexts: Earlier texts of the user are still being checked.
-        VisitorLeft: The visitor has left.
+        CheckStopped: The user has closed the connection, or the server shuts down.
         Missing: A collection does not exist.
         ModelError: The encoder of a collection is not installed.
     """
@@ -467,7 +467,7 @@ def check_text(app: AppState, user: User, text: str, names: Sequence[str], has_l
     if not names:
         raise InputError("Choose at least one collection to compare the text with.")
     for name in names:
-        collection_cache(app).browse(name)
+        collection_cache(app).open_readable(name)
     group = app.collections(names)
     sentences = app.text_processes.call(
         user, compare_text, make_request(text, group), answer=answer_questions(group), has_left=has_left

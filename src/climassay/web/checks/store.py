@@ -97,7 +97,7 @@ def choose_debate(app: AppState, name: str) -> DebateChoice:
     """Return the debate configuration with the given name, or the default one if the name is empty.
 
     Raises:
-        InputError: There is no such configuration.
+        InputError: The configuration does not exist.
     """
     choices = list_debate_choices(app)
     for choice in choices:
@@ -142,7 +142,7 @@ def find_check(app: AppState, check: str, user: User | None) -> tuple[StoredChec
     A check that is still waiting although its job has ended is first marked as failed or stopped.
 
     Raises:
-        Missing: There is no such check, or the user may not read it.
+        Missing: The check does not exist, or the user may not read it.
     """
     checks = get_check_store(app)
     if check not in checks:
@@ -254,7 +254,7 @@ def cancel_check(app: AppState, user: User, check: str) -> None:
     """Stop a check on behalf of a user; do nothing if it has ended.
 
     Raises:
-        Missing: There is no such check, or the user may not read it.
+        Missing: The check does not exist, or the user may not read it.
         Refused: The user may not stop it.
     """
     stored_check, job = find_check(app, check, user)

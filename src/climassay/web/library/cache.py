@@ -38,7 +38,7 @@ class Contents:
         """Return the document with the given id.
 
         Raises:
-            Missing: The collection has no such document.
+            Missing: The collection does not contain the document.
         """
         for document in self.documents:
             if document.id == document_id:
@@ -54,7 +54,7 @@ class Titles:
         self._by_collection: dict[str, Mapping[str, str]] = {}
 
     def of_collection(self, name: str) -> Mapping[str, str]:
-        """Return the titles of a collection's documents by document id; empty if there is no such collection."""
+        """Return the titles of a collection's documents by document id; empty if the collection does not exist."""
         if name not in self._by_collection:
             documents = next((contents.documents for contents in self.contents if contents.name == name), ())
             ids = {document.id for document in documents}
@@ -90,20 +90,20 @@ class CollectionCache:
             return False
         return True
 
-    def browse(self, name: str) -> Collection:
+    def open_readable(self, name: str) -> Collection:
         """Open a collection for reading, without its encoder.
 
         Raises:
-            Missing: There is no such collection.
+            Missing: The collection does not exist.
             InputError: The collection is damaged, or is not a collection of climassay.
         """
         return self._open_cached(name, with_encoder=False)
 
-    def search(self, name: str) -> Collection:
+    def open_searchable(self, name: str) -> Collection:
         """Open a collection with its encoder, so that it can be searched and extended.
 
         Raises:
-            Missing: There is no such collection.
+            Missing: The collection does not exist.
             InputError: The collection is damaged, or was created with another version of its encoder.
             ModelError: The encoder is not installed.
         """
@@ -113,23 +113,23 @@ class CollectionCache:
         """Open a collection with its encoder; create it with the bundled encoder if it does not exist.
 
         Raises:
-            InputError: The name is invalid, or the collection cannot be used (see :meth:`search`).
+            InputError: The name is invalid, or the collection cannot be used (see :meth:`open_searchable`).
             ModelError: The encoder is not installed.
         """
         check_name(name)
         if not self.has(name):
             Collection.create(self._app.workspace, name, self._app.encoder(BUNDLED_ENCODER))
             self._remote_listing = None
-        return self.search(name)
+        return self.open_searchable(name)
 
     def contents(self, name: str) -> Contents:
         """Return the documents and size of a collection; cached until the collection changes.
 
         Raises:
-            Missing: There is no such collection.
+            Missing: The collection does not exist.
             InputError: The collection is damaged, or is not a collection of climassay.
         """
-        folder_id, collection = self._folder_id(name), self.browse(name)
+        folder_id, collection = self._folder_id(name), self.open_readable(name)
         version = collection.version
         cached_entry = self._contents.get(name)
         if cached_entry is None or cached_entry[0] != folder_id or cached_entry[1].version != version:
@@ -162,23 +162,25 @@ class CollectionCache:
         return self._titles
 
     def edit_document(self, name: str, document_id: str, **details: str) -> None:
-        """Change the title, author or date of a document, given by field; see :meth:`climassay.corpus.Collection.edit`.
+        """Change the title, author or date of a document to the values in ``details``.
+
+        See :meth:`climassay.corpus.Collection.edit`.
 
         Raises:
-            Missing: There is no such document.
+            Missing: The document does not exist.
             InputError: A value is invalid.
         """
         self.contents(name).document(document_id)
-        self.browse(name).edit(document_id, **details)
+        self.open_readable(name).edit(document_id, **details)
 
     def remove_document(self, name: str, document_id: str) -> None:
         """Remove a document from a collection.
 
         Raises:
-            Missing: There is no such document.
+            Missing: The document does not exist.
         """
         self.contents(name).document(document_id)
-        self.browse(name).remove(document_id)
+        self.open_readable(name).remove(document_id)
 
     def _open_cached(self, name: str, *, with_encoder: bool) -> Collection:
         folder_id = self._folder_id(name)
@@ -228,9 +230,9 @@ def find_passage(library: CollectionCache, name: str, passage_id: str) -> Passag
     """Return the passage with the given id from a collection.
 
     Raises:
-        Missing: There is no such collection or passage.
+        Missing: The collection does not exist or passage.
     """
-    collection = library.browse(name)
+    collection = library.open_readable(name)
     with missing_if_invalid():
         return collection.passage(passage_id)
 

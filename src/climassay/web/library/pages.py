@@ -149,10 +149,10 @@ def search_library(library: CollectionCache, query: SearchRequest, collection_na
     errors, has_threshold_applied = [], False
     for name in [collection_name] if collection_name else [contents.name for contents in library.list_contents()]:
         try:
-            collection = library.browse(name)
+            collection = library.open_readable(name)
             has_threshold = not (query.everything or query.mode == "bm25" or collection.relevance is None)
             # Keyword search needs no encoder, so it works even if the encoder of a collection is not installed.
-            collection = collection if query.mode == "bm25" else library.search(name)
+            collection = collection if query.mode == "bm25" else library.open_searchable(name)
             hits = collection.search(
                 query.words,
                 k=query.hits + 1,
@@ -254,7 +254,7 @@ def _search_parameters(query: SearchRequest) -> dict[str, str | int]:
 def _search_download(app: AppState, query: SearchRequest, format: str, collection_name: str = "") -> Response:
     library = collection_cache(app)
     if collection_name:
-        library.browse(collection_name)  # Raises Missing even if the query is empty.
+        library.open_readable(collection_name)  # Raises Missing even if the query is empty.
     results = search_library(library, query, collection_name) if query.words else SearchResults((), False, False)
     name = f"{collection_name}-search" if collection_name else "search"
     rows = [make_hit_row(result) for result in results.hits]
@@ -298,7 +298,7 @@ def submit_upload(
         if not collection:
             raise InputError("Choose a collection, or name a new one.")
         if not values["new_collection"].strip():
-            collection_cache(app).browse(collection)
+            collection_cache(app).open_readable(collection)
         details = {name: values[name] for name in DETAIL_FIELDS}
         job = submit_addition(app, store_addition(app, files, collection=collection, **details), user.name)
     except InputError as error:
@@ -357,7 +357,7 @@ def remove_library_collection(
     request: Request, app: App, user: DocumentRemover, collection: str, confirmed: Annotated[str, Form()] = ""
 ) -> Response:
     """Delete a collection, provided that its name was typed as confirmation."""
-    collection_cache(app).browse(collection)
+    collection_cache(app).open_readable(collection)
     if confirmed.strip() != collection:
         raise InputError(f"The collection {collection} was not removed: type its name to confirm.")
     remove_collection(app.workspace, collection)
@@ -416,7 +416,7 @@ def download_passages(app: App, reader: Reader, collection: str, format: str) ->
     """Send all passages of a collection as JSON lines or CSV."""
     if format not in ("jsonl", "csv"):
         raise Missing("Passages are available as .jsonl and as .csv.")
-    passages = collection_cache(app).browse(collection).iterate_passages()
+    passages = collection_cache(app).open_readable(collection).iterate_passages()
     rows = (asdict(passage) | {"citation": passage.citation} for passage in passages)
     if format == "csv":
         flat_rows = (row | {"headings": " > ".join(row["headings"])} for row in rows)
@@ -441,7 +441,7 @@ def show_passage(
     stored_passage = find_passage(library, collection, passage_id)
     passage = library.titles().with_current_title(collection, stored_passage)
     positions = range(max(passage.position - 1, 0), passage.position + 2)
-    nearby_passages = library.browse(collection).passages_at(passage.document_id, positions)
+    nearby_passages = library.open_readable(collection).passages_at(passage.document_id, positions)
     neighbours = {neighbour.position: neighbour for neighbour in nearby_passages}
     previous_passage, next_passage = neighbours.get(passage.position - 1), neighbours.get(passage.position + 1)
     address = f"{app.settings.root}{request.url.path}"
@@ -484,7 +484,7 @@ def show_document(
         n_pages = clamp_page(number, document.expected, PASSAGES_PER_PAGE)
         raise Missing(f"{document.title} has {n_pages} pages of passages.")
     first_position = (number - 1) * PASSAGES_PER_PAGE
-    passages = library.browse(collection).passages_at(
+    passages = library.open_readable(collection).passages_at(
         document_id, range(max(first_position - 1, 0), first_position + PASSAGES_PER_PAGE)
     )
     texts = []

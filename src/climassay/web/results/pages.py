@@ -216,7 +216,7 @@ def _require_experiment_data(app: AppState, run: str) -> dict[str, Any]:
     """Return the content of a run's page (see :func:`run_data`) for a run of an experiment.
 
     Raises:
-        Missing: There is no such run.
+        Missing: The run does not exist.
         InputError: The run asked no benchmark questions.
     """
     data = run_data(app, find_run_summary(app, run))
@@ -266,7 +266,7 @@ def _load_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
     """Return all drafts of a dataset with their states.
 
     Raises:
-        Missing: There is no such dataset.
+        Missing: The dataset does not exist.
     """
     store = dataset_store(app)
     if dataset not in store:

@@ -293,7 +293,7 @@ def open_question_index(app: AppState, run: str) -> QuestionIndex:
     """Return the index of a run's questions, which is written first if necessary.
 
     Raises:
-        Missing: There is no such run, or it stored no questions.
+        Missing: The run does not exist, or it stored no questions.
     """
     index = QuestionIndex(app, find_run_summary(app, run))
     if not len(index):

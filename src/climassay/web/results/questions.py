@@ -157,7 +157,7 @@ def prompt_messages(prompt: str) -> list[PromptMessage]:
 
 
 def _content_text(content: Any) -> str:
-    """Return the content of a message as one text; it may be a list of parts."""
+    """Return the content of a message, which may be a list of parts, as one text."""
     return content if isinstance(content, str) else "\n".join(str(part.get("text", part)) for part in content)
 
 

@@ -116,7 +116,7 @@ def possible_ratings(option: str) -> tuple[str, ...]:
 
 
 def format_ratings(ratings: Mapping[str, str]) -> str:
-    """Serialise ratings, which are given by option, to a text with one rating per line."""
+    """Serialise a mapping of options to ratings to a text with one rating per line."""
     return "\n".join(f"{choice} | {option}" for option, choice in ratings.items())
 
 

@@ -39,7 +39,7 @@ class MultipleChoice(QuestionType):
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
         """Return the question with its options.
 
-        The correct option is given by ``correct`` or, if that is missing, by ``answer``.
+        ``correct`` or, if it is None, ``answer`` names the correct option.
 
         Raises:
             InputError: There are too few or too many options, an option is empty, two are equal, or the answer does not

@@ -236,7 +236,7 @@ class _AnswerReader:
             position = last + 1
 
     def _find_joined(self, position: int) -> int | None:
-        """Return the index of the next token that is a letter joined to the one at ``position``, or None."""
+        """Return the index of the next token that is a letter joined to the letter at ``position``, or None."""
         index = self._skip(position + 1, _QUOTES)
         n_commas = 0
         n_joins = 0
@@ -455,7 +455,11 @@ class _AnswerReader:
         return bool(is_verb) and self._text_at(position + 2) in ("", "\n", *_PUNCTUATION)
 
     def _is_closed(self, mention: Mention) -> bool:
-        """Return whether the statement may end after a letter, because only suitable words or punctuation follow."""
+        """Return whether a statement about the correct option can end with the mentioned letter.
+
+        This is so if the letter is followed by the end of the text, by punctuation, by a conjunction, or by words that
+        complete the statement, such as "is correct".
+        """
         position = mention.last + 1
         next_index = self._skip(position, _QUOTES)
         if next_index >= len(self.tokens):
