@@ -14,13 +14,14 @@ from pathlib import Path
 from annotated_dataset import DATASET, fill
 from browser import arriving, inside, server_over, started_chromium, visiting
 from check_parts import SUN, Gate, ended, furnish, scripted, write_settings
+from climassay.factcheck import factcheck_page, load_scale
+from climassay.web.checks.store import get_check_store
 from documentation import ROOT, WIDTH, Reader
 from patience import reached
 
 REPORTS = {
     "evaluate": ("report.html", "experiment.html"),
     "judge": ("judge.html", "judge.html"),
-    "factcheck": ("check.html", "check.html"),
     "benchmark": ("dataset.html", "dataset.html"),
 }
 """By tutorial: the report that it writes, and its name in the gallery."""
@@ -133,8 +134,12 @@ def show_debate(chromium, folder):
         shoot(page, "screenshots/check-live", 1760)
         gate.open.set()
         page.get_by_role("heading", name="How this was made").wait_for()
-        ended(place, page.url.rpartition("/")[2])
+        check = page.url.rpartition("/")[2]
+        ended(place, check)
         shoot(page, "screenshots/check-verdict", 1900)
+        transcript = get_check_store(place).get(check).transcript
+        (DOCS / "gallery" / "check.html").write_text(factcheck_page(transcript, load_scale("climate-feedback")))
+        print("docs/gallery/check.html written")
 
 
 def main() -> None:
