@@ -4,6 +4,7 @@ import pytest
 
 from browser import arriving, sideways
 from check_parts import SUN, Gate, ended, furnish, scripted, write_settings
+from climassay.api.claims import open_checker
 from climassay.web.jobs import WORKERS
 from patience import job_at_its_end, reached, until
 
@@ -77,17 +78,16 @@ def test_a_claim_that_is_too_long_is_said_and_not_cut(running_server, visit):
     assert claim.evaluate("field => field.validity.valid")
 
 
-def test_a_waiting_check_and_question_show_their_place_and_what_is_done_first(running_server, visit):
+def test_a_waiting_check_and_question_show_their_place_and_what_is_done_first(running_server, visit, monkeypatch):
     place = running_server.place
     loading, hanging = Gate(), Gate()
     furnish(place, scripted())
-    debate = type(place).debate
 
-    def slow(settings):
+    def slow(*arguments):
         reached(loading.open)
-        return debate(place, settings)
+        return open_checker(*arguments)
 
-    place.debate = slow
+    monkeypatch.setattr("climassay.web.checks.debate.open_checker", slow)
     page = visit("annotator")
     try:
         check = send(page)
