@@ -150,7 +150,7 @@ def test_a_killed_run_goes_on_where_it_stopped(climassay, claims, workspace, mod
     killed = [*START, *command(claims, place, model, *options)]
     own = os.environ | {"OMP_NUM_THREADS": "1"}
     with subprocess.Popen(killed, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert kill_when(lambda: stored(place, "answers") >= 8, process) == ""
+        assert kill_when(lambda: stored(place, "answers") >= 1, process) == ""
     answered = stored(place, "answers")
     assert 0 < answered < expected["sent"]
     resumed = run(place)

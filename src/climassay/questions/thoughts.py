@@ -11,6 +11,8 @@ References:
 """
 
 import re
+from bisect import bisect_left
+from functools import lru_cache
 from typing import NamedTuple
 
 _NAMES = (
@@ -178,5 +180,13 @@ def _is_mention(text: str, tag: re.Match[str]) -> bool:
     text_before, text_after = text[: tag.start()], text[tag.end() :]
     is_quoted = text_before[-1:] in {*_QUOTES} and text_after[:1] in {*_QUOTES}
     is_in_code_span = text_before.rpartition("\n")[2].count("`") % 2 == 1 and "`" in text_after.partition("\n")[0]
-    is_in_fence = len(_FENCE.findall(text_before)) % 2 == 1 and _FENCE.search(text_after) is not None
+    fences = _find_fences(text)
+    n_fences_before = bisect_left(fences, tag.start())
+    is_in_fence = n_fences_before % 2 == 1 and n_fences_before < len(fences)
     return is_quoted or is_in_code_span or is_in_fence
+
+
+@lru_cache(maxsize=16)
+def _find_fences(text: str) -> list[int]:
+    """Return the positions of code fences; they are cached, so that many tags in a text take linear time."""
+    return [fence.start() for fence in _FENCE.finditer(text)]
