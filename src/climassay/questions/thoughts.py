@@ -177,16 +177,20 @@ def _remove_later_blocks(text: str) -> tuple[str, list[str]]:
 
 def _is_mention(text: str, tag: re.Match[str]) -> bool:
     """Return whether a thinking tag is quoted or part of code."""
-    text_before, text_after = text[: tag.start()], text[tag.end() :]
-    is_quoted = text_before[-1:] in {*_QUOTES} and text_after[:1] in {*_QUOTES}
-    is_in_code_span = text_before.rpartition("\n")[2].count("`") % 2 == 1 and "`" in text_after.partition("\n")[0]
-    fences = _find_fences(text)
-    n_fences_before = bisect_left(fences, tag.start())
+    start, end = tag.span()
+    is_quoted = start > 0 and text[start - 1] in _QUOTES and text[end : end + 1] != "" and text[end] in _QUOTES
+    fences, backticks = _find_code_marks(text)
+    line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+    n_before_line, n_before_tag = bisect_left(backticks, line_start), bisect_left(backticks, start)
+    n_until_line_end = len(backticks) if line_end < 0 else bisect_left(backticks, line_end)
+    is_in_code_span = (n_before_tag - n_before_line) % 2 == 1 and n_until_line_end > bisect_left(backticks, end)
+    n_fences_before = bisect_left(fences, start)
     is_in_fence = n_fences_before % 2 == 1 and n_fences_before < len(fences)
     return is_quoted or is_in_code_span or is_in_fence
 
 
 @lru_cache(maxsize=16)
-def _find_fences(text: str) -> list[int]:
-    """Return the positions of code fences; they are cached, so that many tags in a text take linear time."""
-    return [fence.start() for fence in _FENCE.finditer(text)]
+def _find_code_marks(text: str) -> tuple[list[int], list[int]]:
+    """Return the positions of code fences and of backticks, cached because a text may have thousands of tags."""
+    fences = [fence.start() for fence in _FENCE.finditer(text)]
+    return fences, [position for position, character in enumerate(text) if character == "`"]
