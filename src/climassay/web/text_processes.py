@@ -128,22 +128,24 @@ class TextProcesses:
                     self._changed.wait(POLL_SECONDS)
                     if is_stopped():
                         raise CheckStopped("The check of the text was stopped.")
-                self._users.add(user)
+                sandbox = self._idle.pop() if self._idle else self._start()
+                if not sandbox.is_alive:  # The system has ended it, for example because memory was short.
+                    sandbox = self._start()
             except BaseException:
                 self._remove_text(user)
                 raise
-            sandbox = self._idle.pop() if self._idle else self._start()
-            if not sandbox.is_alive:  # The system has ended it, for example because memory was short.
-                sandbox = self._start()
+            self._users.add(user)
         try:
             yield sandbox
         finally:
             with self._changed:
-                if not self._is_closed:
-                    self._idle.append(sandbox if sandbox.is_alive else self._start())
                 self._users.remove(user)
                 self._remove_text(user)
                 self._changed.notify_all()
+                if self._is_closed:
+                    sandbox.close()
+                else:
+                    self._idle.append(sandbox if sandbox.is_alive else self._start())
 
     def _remove_text(self, user: str) -> None:
         self._n_pending_by_user[user] -= 1
