@@ -459,9 +459,7 @@ def token_count(model: Generator, text: str) -> int:
     return int(len(text) / CHARACTERS_PER_TOKEN) + 1
 
 
-BLANK = "N/A"
-"""Text that replaces the content of a prompt."""
-PLACEHOLDERS = (BLANK, "[MASK]", "...")
+PLACEHOLDERS = ("N/A", "[MASK]", "...")
 """Texts that replace the content of a prompt. Zhao et al. use the empty text instead of "...", but it may be invalid in
 a prompt with a list."""
 
