@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-import tracemalloc
 import zipfile
 
 import openpyxl
@@ -21,6 +20,7 @@ from climassay.errors import InputError
 from climassay.io import parse_rows, read_bytes
 from climassay.settings import load_toml
 from pdf_building import Text, build_pdf
+from traced_memory import peak_memory
 
 pytestmark = pytest.mark.faults
 
@@ -280,13 +280,13 @@ def test_a_parquet_file_of_any_kinds_is_read_as_pyarrow_reads_it():
     ids=["keys", "headers", "quoted", "inline", "many", "large"],
 )
 def test_keys_of_settings_are_bounded_before_they_are_parsed(content, folder):
-    (folder / "recipe.toml").write_text(content)
-    tracemalloc.start()
+    file = folder / "recipe.toml"
+    file.write_text(content)
     with pytest.raises(InputError):
-        load_toml(folder / "recipe.toml")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 50e6
+        load_toml(file)
+    setup = "import contextlib, pathlib\nfrom climassay import errors, settings"
+    code = f"with contextlib.suppress(errors.InputError): settings.load_toml(pathlib.Path({str(file)!r}))"
+    assert peak_memory(setup, code) < 50e6
 
 
 def test_dots_in_the_texts_of_settings_are_no_keys(folder):

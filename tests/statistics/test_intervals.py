@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import tracemalloc
 from statistics import NormalDist
 
 import numpy as np
@@ -39,6 +38,7 @@ from climassay.statistics import (
     wilson_interval,
 )
 from climassay.statistics.agreement import kendall_of_resamples, spearman_of_resamples
+from traced_memory import peak_memory
 
 
 def test_wilson_matches_hand_worked_example():
@@ -167,21 +167,23 @@ def test_the_interval_of_a_difference_holds_the_truth_as_often_as_it_says():
 
 
 @pytest.mark.parametrize("kind", ["scores", "right and wrong"])
-def test_many_items_have_the_intervals_and_p_values_of_theory_in_bounded_memory(kind):
+def test_many_items_have_the_intervals_and_p_values_of_theory_in_bounded_memory(kind, tmp_path):
     """All draws of 30,000 items at once would take 480 MB, all sign flips 960 MB."""
     many, generator = 30_000, np.random.default_rng(8)
     if kind == "scores":
         gaps = generator.normal(0.004, 0.5, many)
     else:
         gaps = generator.choice([-1.0, 0.0, 1.0], many, p=[0.12, 0.756, 0.124])
-    tracemalloc.start()
     [found] = paired_differences([(np.zeros(many), gaps)], flips=4000)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
     error = gaps.std() / math.sqrt(many)
     assert found.difference.interval == pytest.approx(gaps.mean() + 1.96 * np.array([-error, error]), abs=0.2 * error)
     assert found.p_value == pytest.approx(2 * NormalDist().cdf(-abs(gaps.mean()) / error), abs=0.02)
-    assert peak < 100e6
+    np.save(tmp_path / "gaps.npy", gaps)
+    setup = (
+        "import numpy, scipy.stats\nfrom climassay.statistics import paired_differences\n"
+        f"gaps = numpy.load({str(tmp_path / 'gaps.npy')!r})"
+    )
+    assert peak_memory(setup, f"paired_differences([(numpy.zeros({many}), gaps)], flips=4000)") < 100e6
 
 
 def test_a_mean_of_shares_that_are_all_alike_is_not_known_exactly():
