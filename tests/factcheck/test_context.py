@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from climassay.corpus import Passage
 from climassay.factcheck.debate.context import SourceBook, format_explanation
-from climassay.factcheck.debate.steps import FoundPassage
+from climassay.factcheck.debate.requests import FoundPassage
 from climassay.grounding import AnswerSentence
 
 

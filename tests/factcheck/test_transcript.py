@@ -18,7 +18,7 @@ from climassay.factcheck.certainty import (
     nearest_confidence,
 )
 from climassay.factcheck.debate.context import SourceBook
-from climassay.factcheck.debate.steps import FoundPassage
+from climassay.factcheck.debate.requests import FoundPassage
 from climassay.factcheck.transcript import Activity, Retrieval, event_data, event_from_data
 from debate_parts import Shelf, company_of
 from debate_tables import PAMPHLET, PHYSICAL, SUN, UNGRADED, Script, View, among, held

@@ -58,7 +58,7 @@ def make_claim(text: str, *, source: str = "", date: str = "", appearance: str =
 
 
 _CLAIM_COLUMNS = ("claim", "statement", "text")
-_DATES = ("%Y-%m-%d", "%d-%b-%y", "%d-%B-%y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%d.%m.%Y", "%d/%m/%Y")
+_DATE_FORMATS = ("%Y-%m-%d", "%d-%b-%y", "%d-%B-%y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%d.%m.%Y", "%d/%m/%Y")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,6 @@ class ClaimTable:
     """Reasons for skipped rows, one sentence each."""
     group_column: str = ""
     """Name of the column of groups; empty if the claims have no groups."""
-
-    @property
-    def judged(self) -> bool:
-        """Whether any claim has a published verdict."""
-        return any(verdict is not None for verdict in self.verdicts)
 
 
 def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
@@ -162,7 +157,7 @@ def iso_date(text: str) -> str:
     For example, ``15-May-23`` becomes ``2023-05-15``. In ``05/06/2023``, the day comes first. Times of day are removed.
     """
     text = re.sub(r"^(\d{4}-\d\d-\d\d)[T ].*", r"\1", text)
-    for date_format in _DATES:
+    for date_format in _DATE_FORMATS:
         try:
             return datetime.datetime.strptime(text, date_format).date().isoformat()
         except ValueError:

@@ -21,8 +21,8 @@ from climassay.corpus.documents import Passage, expand_report_name
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.certainty import LIKELIHOODS, Levels, Likelihood, fits_verdict
 from climassay.factcheck.debate.assessment import Assessment
+from climassay.factcheck.debate.requests import FoundPassage
 from climassay.factcheck.debate.setup import DebateSetup
-from climassay.factcheck.debate.steps import FoundPassage
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     Activity,
@@ -164,7 +164,7 @@ class DebateContext:
 
 
 def join_lines(text: str) -> str:
-    """Return the text on one line, so that it cannot imitate a line of the prompt."""
+    """Return a text on one line, so that it cannot imitate a line of the prompt."""
     return " ".join(text.split())
 
 
@@ -253,7 +253,7 @@ def verify(
     passages: Sequence[RetrievedPassage | PassageCitation],
     *,
     quotations: Sequence[Quotation] = (),
-    in_house: bool = False,
+    allows_own_knowledge: bool = False,
 ) -> VerifiedAssessment:
     """Verify the citations, quotations, verdict and likelihood of an assessment.
 
@@ -263,7 +263,7 @@ def verify(
         statement: Statement that the model judged.
         passages: Passages that may be cited and quoted.
         quotations: Verified quotations that support the verdict, in addition to those of the assessment.
-        in_house: Whether the verdict may be based on the model's own knowledge.
+        allows_own_knowledge: Whether the verdict may be based on the model's own knowledge.
     """
     scale, verdict = context.setup.scale, assessment.verdict
     explanation, removed_citations = context.ground(assessment.explanation, passages)
@@ -275,7 +275,7 @@ def verify(
     result = VerifiedAssessment(verdict, explanation, removed_citations, all_quotations, removed_quotations)
     if verdict is None or verdict == scale.nei:
         return result
-    if not in_house and not _supports_verdict(scale, verdict, explanation, all_quotations):
+    if not allows_own_knowledge and not _supports_verdict(scale, verdict, explanation, all_quotations):
         return result._replace(verdict=scale.nei, withheld=verdict)
     levels = assessment.levels
     if levels is not None and levels.likelihood is not None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
-from climassay.factcheck.debate.steps import SearchRequest
+from climassay.factcheck.debate.requests import SearchRequest
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Outcome, Transcript, Verdict
 from climassay.models.contract import Encoder, Sampling

@@ -12,7 +12,7 @@ from climassay.errors import ClimassayError, LostDatabaseError
 from climassay.factcheck import Claim, Transcript
 from climassay.factcheck.check_records import StoredCheck
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate.steps import EntailmentRequest, Request, SearchRequest, TextRequest
+from climassay.factcheck.debate.requests import EntailmentRequest, Request, SearchRequest, TextRequest
 from climassay.factcheck.fallacies import find_contrarian_claim
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import (
@@ -108,7 +108,7 @@ def _debate(app: AppState, stored_check: StoredCheck, report: JobReport) -> tupl
     try:
         with open_checker(app, stored_check.settings, "check", config) as checker:
             [transcript] = checker.check([claim], on_event=on_event, on_requests=on_requests)
-            checker.keep([transcript])
+            checker.save_transcripts([transcript])
     except Interrupted:
         raise Stopped from None
     return transcript, checker.run
