@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from climassay.evaluation import Prepared, Setting, TaskPrompts, ask_mcq
+from climassay.evaluation import PromptContext, Setting, TaskPrompts, ask_mcq
 from climassay.integrations.benchmark import JUDGED, SCORES, answer_of, score_answer
 from climassay.metrics import Answered, Scorer, sentence_encoder
 from climassay.models.local.model import LocalModel
@@ -111,7 +111,7 @@ def test_the_harness_chooses_the_same_texts_on_the_same_prompts(tmp_path):
 
     model = LocalModel(f"local:{save_tiny(tmp_path)}")
     asked, prompts = questions(40), TaskPrompts.load()
-    setting = Setting("default", lambda those, _: [Prepared() for _ in those])
+    setting = Setting("default", lambda those, _: [PromptContext() for _ in those])
     predictions = ask_mcq(asked, model, [setting], prompts, scorings=list(SAME))
     rows = []
     for question in asked:

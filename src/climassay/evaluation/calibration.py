@@ -29,7 +29,7 @@ class CellCalibration:
     cell: Cell
     n: int
     """Number of answers with a probability."""
-    without: int
+    n_without_probability: int
     """Number of answers without a probability, which are excluded: they failed, could not be parsed, or have no
     log-probabilities."""
     confidence: float
@@ -100,7 +100,7 @@ def calibration_table(calibrations: Sequence[CellCalibration], benchmark: str) -
             calibration.cell.model,
             calibration.cell.setting,
             str(calibration.n),
-            str(calibration.without),
+            str(calibration.n_without_probability),
             *map(percent, values),
         ]
         for coverage in COVERAGES:

@@ -316,7 +316,7 @@ def _compute_self_preference(
     anchor_means, metric_means = (np.array([means.means[name][model] for model in models]) for name in (anchor, metric))
     index = models.index(generator)
     excesses, errors = np.array(
-        [_compute_residual(anchor_means, metric_means, model) for model in range(len(models))]
+        [_compute_residual(anchor_means, metric_means, model_index) for model_index in range(len(models))]
     ).T
     # Points exactly on a line have no standard error: only the sign of the excess is known.
     studentised_excesses = excesses / np.maximum(errors, 1e-12)
@@ -348,7 +348,10 @@ def _compute_self_preference(
 def _compute_residual(
     x: NDArray[np.float64], y: NDArray[np.float64], index: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the residual of a point from a line fitted to all other points, and its standard error, each [...]."""
+    """Return the residual of a point from a line fitted to all other points, and its standard error.
+
+    ``x`` and ``y`` have the shape [..., points], the results [...].
+    """
     other_x, other_y = np.delete(x, index, axis=-1), np.delete(y, index, axis=-1)
     mean_x, mean_y = other_x.mean(axis=-1, keepdims=True), other_y.mean(axis=-1, keepdims=True)
     sum_of_squares = ((other_x - mean_x) ** 2).sum(axis=-1, keepdims=True)

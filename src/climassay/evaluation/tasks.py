@@ -43,7 +43,14 @@ import numpy as np
 
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError, ModelError
-from climassay.evaluation.settings import Prepared, Setting, TaskPrompts, after_prefix, example_values, with_letters
+from climassay.evaluation.settings import (
+    PromptContext,
+    Setting,
+    TaskPrompts,
+    after_prefix,
+    example_values,
+    with_letters,
+)
 from climassay.models.contract import (
     MIN_OPTION_MASS,
     Completion,
@@ -112,7 +119,7 @@ class Prediction:
     """Method of the log-probabilities (:class:`~climassay.models.contract.OptionScores`), or :data:`ASKED_AGAIN`."""
     passages: tuple[str, ...] = ()
     note: str = ""
-    """Note on a truncated context (:class:`~climassay.evaluation.settings.Prepared`)."""
+    """Note on a truncated context (:class:`~climassay.evaluation.settings.PromptContext`)."""
     error: str | None = None
     model: str = ""
     """Label of the model in an experiment; empty outside of experiments."""
@@ -145,14 +152,14 @@ class _PresentedQuestion:
     setting: str
     permutation: int
     order: tuple[int, ...]
-    prepared: Prepared
+    context: PromptContext
 
     def render(self, prompt: Prompt, scoring: Scoring) -> RenderedPrompt:
         return prompt.render(
             question=self.question.question,
             options=with_letters(self.question.arranged(self.order)),
-            passages=self.prepared.passages,
-            examples=[example_values(example, as_text=_is_by_text(scoring)) for example in self.prepared.examples],
+            passages=self.context.passages,
+            examples=[example_values(example, as_text=_is_by_text(scoring)) for example in self.context.examples],
         )
 
     def continuations(self, scoring: Scoring, prefix: str) -> tuple[str, ...]:
@@ -176,8 +183,8 @@ class _PresentedQuestion:
             position=position,
             correct=option_index == self.question.correct,
             correct_position=self.order.index(self.question.correct),
-            passages=self.prepared.passage_ids,
-            note=self.prepared.note,
+            passages=self.context.passage_ids,
+            note=self.context.note,
             **fields,
         )
 
@@ -274,7 +281,7 @@ def ask_mcq(
                     ],
                     on_result=on_result,
                 )
-                predictions += _read_letters(items, completions, model, prompts.which_option)
+                predictions += _parse_letters(items, completions, model, prompts.which_option)
                 continue
             assert isinstance(model, OptionScorer)
             requests = [
@@ -302,7 +309,7 @@ def ask_mcq(
     return predictions
 
 
-def _read_letters(
+def _parse_letters(
     questions: Sequence[_PresentedQuestion], completions: Sequence[Completion], model: Generator, option_prompt: Prompt
 ) -> list[Prediction]:
     """Parse the option that each answer chooses; ask the model once more about answers that name none."""
@@ -426,7 +433,7 @@ class GeneratedAnswer:
     question: str
     text: str
     """First paragraph (freeform) or first line (cloze) of the generated text; empty if the request failed."""
-    prepared: Prepared
+    context: PromptContext
     violations: tuple[str, ...] = ()
     """Constraints that the answer violates."""
     error: str | None = None
@@ -464,12 +471,12 @@ def ask_written(
     max_tokens = {question.kind: profile.room(question.type.max_tokens) for question in questions}
     requests = []
     for question, context in zip(questions, contexts, strict=True):
-        rendered_prompts = prompts.render(
+        rendered_prompt = prompts.render(
             question, context.passages, [example_values(example) for example in context.examples]
         )
         sampling = Sampling(max_tokens=max_tokens[question.kind])
         requests.append(
-            GenerationRequest(rendered_prompts.messages, sampling, assistant_prefix=rendered_prompts.assistant_prefix)
+            GenerationRequest(rendered_prompt.messages, sampling, assistant_prefix=rendered_prompt.assistant_prefix)
         )
     answers = model.generate(
         requests, on_result=None if on_progress is None else lambda _index, _answer: on_progress(1)

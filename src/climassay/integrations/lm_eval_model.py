@@ -243,7 +243,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         """Yield a callback that counts answers, either in the progress callbacks or in a progress bar."""
         progress = self._progress
         if progress is not None:
-            progress.on_more(total)
+            progress.on_answers_added(total)
             yield lambda *_: progress.on_answer(1)
             return
         with tqdm(total=total, disable=is_quiet, desc=noun) as bar:
