@@ -128,7 +128,11 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "search.respell": lambda text: search.respell(text, lambda word: len(word) > 6),
     "terminal.visible": visible,
     "text_check": lambda text: check_sentences(
-        text, None, encoder=ConstantEncoder(), passages={1: PASSAGE}, overstated=overstatement.describe_overstatement
+        text,
+        None,
+        encoder=ConstantEncoder(),
+        passages={1: PASSAGE},
+        find_overstatement=overstatement.describe_overstatement,
     ),
     "text_checks.find_in_draft": lambda text: text_checks.find_in_draft(text, _answer_nothing),
     "marks.find_likelihoods": marks.find_likelihoods,
