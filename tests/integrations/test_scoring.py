@@ -6,7 +6,7 @@ import pytest
 
 from climassay.evaluation import PromptContext, Setting, TaskPrompts, ask_mcq
 from climassay.integrations.benchmark import JUDGED, SCORES, answer_of, score_answer
-from climassay.metrics import Answered, Scorer, sentence_encoder
+from climassay.metrics import AnswerItem, Scorer, sentence_encoder
 from climassay.models.local.model import LocalModel
 from climassay.questions import Question
 from published_sample import sample
@@ -54,7 +54,7 @@ def test_scores_are_those_of_an_experiment(kind, form, judge):
     text = ANSWERS[form].format(answer=question.answer)
     scorer = Scorer(sentence_encoder(), "local:minilm", judge)
     taken = question.type.parse_answer(text)
-    (expected,) = scorer.score(kind, [Answered(question.question, question.answer, taken)])
+    (expected,) = scorer.score(kind, [AnswerItem(question.question, question.answer, taken)])
     given = score_answer(question, text, entailment="shared words")
     assert given == pytest.approx(expected)
     assert answer_of(question, text) == taken

@@ -30,7 +30,7 @@ from climassay.evaluation.tasks import Prediction, Scoring, ask_mcq, ask_written
 from climassay.evaluation.tuned import Adapter
 from climassay.metrics.factual_accuracy import judge_with_scorer
 from climassay.metrics.long_answers import assess_with_scorer, assessment_scores
-from climassay.metrics.registry import Answered, LongAnswer, Scorer
+from climassay.metrics.registry import AnswerItem, LongAnswer, Scorer
 from climassay.models.contract import Generator, OptionScorer, number_format
 from climassay.prompts import Prompt
 from climassay.questions import LONG_ANSWERS, PRIMER, TYPES, Question, QuestionSet, join_questions, read_questions
@@ -336,7 +336,7 @@ def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _Que
     if experiment_run.scorer is None:
         experiment_run.scorer = experiment_run.resources.open_scorer(experiment_run.record_model)
     pairs = list(zip(batch.questions, answers, strict=True))
-    items = [Answered(question.question, question.answer, answer.text) for question, answer in pairs]
+    items = [AnswerItem(question.question, question.answer, answer.text) for question, answer in pairs]
     scores_by_answer = experiment_run.scorer.score(cell.task, items)
     judgements = judge_with_scorer(
         experiment_run.scorer,

@@ -406,7 +406,7 @@ def _find_marks(
             ("best", [row for row in rounded_by_row if groups[row] == group]) for group in dict.fromkeys(groups)
         ]
         for mark, rows in row_groups:
-            select_best = min if column.metric.lower else max
+            select_best = min if column.metric.is_lower_better else max
             best_value = select_best((rounded_by_row[row] for row in rows), default=0.0)
             # If all values are equal, none is the best.
             for row in rows if len({rounded_by_row[row] for row in rows}) > 1 else []:
