@@ -157,14 +157,14 @@ class _PresentedQuestion:
     def render(self, prompt: Prompt, scoring: Scoring) -> RenderedPrompt:
         return prompt.render(
             question=self.question.question,
-            options=with_letters(self.question.arranged(self.order)),
+            options=with_letters(self.question.order_options(self.order)),
             passages=self.context.passages,
             examples=[example_values(example, as_text=_is_by_text(scoring)) for example in self.context.examples],
         )
 
     def continuations(self, scoring: Scoring, prefix: str) -> tuple[str, ...]:
         """Return the letters or texts of the options as the model would write them after the prefix."""
-        options = self.question.arranged(self.order)
+        options = self.question.order_options(self.order)
         texts = options if _is_by_text(scoring) else self.question.type.labels(options)
         return tuple(after_prefix(prefix) + text for text in texts)
 
@@ -315,7 +315,7 @@ def _parse_letters(
     """Parse the option that each answer chooses; ask the model once more about answers that name none."""
     positions: list[int | None] = []
     for item, completion in zip(questions, completions, strict=True):
-        ordered_options = item.question.arranged(item.order)
+        ordered_options = item.question.order_options(item.order)
         kind = item.question.type
         positions.append(
             None if completion.error else kind.parse_choice(completion.text, len(ordered_options), ordered_options)
@@ -351,7 +351,7 @@ def _parse_letters(
 
 
 def _make_option_request(item: _PresentedQuestion, answer: str, prompt: Prompt) -> GenerationRequest:
-    ordered_options = item.question.arranged(item.order)
+    ordered_options = item.question.order_options(item.order)
     labels = item.question.type.labels(ordered_options)
     options = [{"letter": label, "text": text} for label, text in zip(labels, ordered_options, strict=True)]
     rendered_prompt = prompt.render(question=item.question.question, options=options, answer=answer)
@@ -392,7 +392,7 @@ def _predict_by_text(
                 logprob - prior_logprob for logprob, prior_logprob in zip(score.logprobs, prior.logprobs, strict=True)
             )
         elif error is None:
-            lengths = _compute_lengths(scoring, item.question.arranged(item.order), request, model)
+            lengths = _compute_lengths(scoring, item.question.order_options(item.order), request, model)
             scores = tuple(total / length for total, length in zip(score.logprobs, lengths, strict=True))
         position = int(np.argmax(scores)) if scores else None
         method = "" if error else score.method
