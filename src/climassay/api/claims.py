@@ -171,7 +171,7 @@ def check_claims(
         def show_requests() -> None:
             """Show the number of answered requests and the estimated total number."""
             n_answered = sum(tally.hits + tally.sent for tally in checker.tallies.values())
-            calls = checker.setup.calls_of_one_round
+            calls = checker.setup.n_calls_of_one_round
             n_waiting = len(table.claims) - len(finished_transcripts)
             n_finished_requests = samples * sum(transcript.usage.requests for transcript in finished_transcripts)
             total = max(n_answered, n_finished_requests + n_waiting * calls * samples)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from climassay.evaluation.results import Cell, Experiment
 from climassay.evaluation.scores import outcomes_by_cell
-from climassay.reporting import Axis, LinePlot, Point, Series, Table, percent, thinned
+from climassay.reporting import Axis, LinePlot, Point, Series, Table, percent, thin_points
 from climassay.statistics import (
     ReliabilityBin,
     SelectiveCurve,
@@ -146,7 +146,7 @@ def calibration_figures(calibrations: Sequence[CellCalibration], benchmark: str)
                         calibration.name,
                         tuple(
                             Point(point.coverage, point.accuracy.value, note=f"{point.accuracy.n} answers")
-                            for point in thinned(calibration.curve.points)
+                            for point in thin_points(calibration.curve.points)
                         ),
                     )
                     for calibration in group

@@ -22,7 +22,7 @@ from climassay.evaluation.scores import (
 )
 from climassay.evaluation.tables import format_score
 from climassay.metrics.registry import METRICS
-from climassay.reporting import Table, shown_p_value
+from climassay.reporting import Table, format_p_value
 from climassay.statistics import (
     Correlation,
     Interval,
@@ -382,7 +382,7 @@ def agreement_table(agreements: Sequence[RankAgreement], first: ModelMeans, seco
                 _format_interval(agreement.over_questions),
                 f"{agreement.kendall.value:.2f}",
                 _format_interval(agreement.kendall.interval),
-                shown_p_value(agreement.spearman.p_value if agreement.p_value is None else agreement.p_value),
+                format_p_value(agreement.spearman.p_value if agreement.p_value is None else agreement.p_value),
             ]
             for agreement in agreements
         ],
@@ -441,7 +441,7 @@ def self_preference_table(preferences: Sequence[SelfPreference], means: ModelMea
                 f"{preference.excess:+.3f}",
                 _format_interval(preference.over_questions),
                 f"{preference.studentised:.2f}",
-                shown_p_value(preference.p_value),
+                format_p_value(preference.p_value),
                 f"{preference.excess_rank} of {preference.models}",
             ]
             for preference in preferences

@@ -272,7 +272,9 @@ def ask_mcq(
             prompt = prompts.for_task(questions[0].kind, by_text=_is_by_text(scoring)) if questions else prompts.mcq
             rendered_prompts = [item.render(prompt, scoring) for item in items]
             if scoring == "letter":
-                max_tokens = profile_of(model).room(max((item.question.type.max_tokens for item in items), default=0))
+                max_tokens = profile_of(model).limit_answer_tokens(
+                    max((item.question.type.max_tokens for item in items), default=0)
+                )
                 sampling = Sampling(max_tokens=max_tokens)
                 completions = model.generate(
                     [
@@ -468,7 +470,7 @@ def ask_written(
     """
     contexts = setting.prepare(questions, model)
     profile = profile_of(model)
-    max_tokens = {question.kind: profile.room(question.type.max_tokens) for question in questions}
+    max_tokens = {question.kind: profile.limit_answer_tokens(question.type.max_tokens) for question in questions}
     requests = []
     for question, context in zip(questions, contexts, strict=True):
         rendered_prompt = prompts.render(

@@ -246,7 +246,9 @@ class Checker:
         else:
             results = assess_claims(texts, encoder)
         return [
-            None if result is None or result.kind == "checkable" else setup.unchecked(claim, result.kind, result.reason)
+            None
+            if result is None or result.kind == "checkable"
+            else setup.refused_transcript(claim, result.kind, result.reason)
             for claim, result in zip(claims, results, strict=True)
         ]
 

@@ -166,7 +166,7 @@ def iso_date(text: str) -> str:
     return text if match is None or len(text) > 40 else (text if re.match(r"\d{4}-\d\d", text) else match[0])
 
 
-EARLIEST_YEAR = 1800
+_EARLIEST_YEAR = 1800
 """Smallest number in a claim that is interpreted as a year."""
 
 # A year is a bare number of four digits: no decimals, no thousands, no unit behind it, and no name it belongs to.
@@ -220,7 +220,7 @@ def find_years(text: str) -> tuple[int, ...]:
         results.append(first)
         if last is not None:
             results.append(int(last) if len(last) == 4 else first - first % 100 + int(last))
-    return tuple(year for year in results if year >= EARLIEST_YEAR)
+    return tuple(year for year in results if year >= _EARLIEST_YEAR)
 
 
 def parse_year(date: str | None) -> int | None:
@@ -291,7 +291,7 @@ def _without_edition(text: str) -> str:
     return bare_words(_EDITION_WORDS.sub(" ", text))
 
 
-Kind = Literal["checkable", "not checkable", "not about climate"]
+CheckabilityKind = Literal["checkable", "not checkable", "not about climate"]
 
 OPINION_THRESHOLD = 0.90
 """Minimum probability of not being a statement of fact for a text to be refused."""
@@ -333,7 +333,7 @@ _COMMAND = re.compile(
 class Checkability:
     """Assessment of whether a text can be debated."""
 
-    kind: Kind
+    kind: CheckabilityKind
     score: float
     """Probability of ``kind``; 1 if a rule decided. For ``checkable``, two probabilities are computed: that the claim
     states a fact, and that it is about climate. The score is the smaller one and may be below one half."""
@@ -399,7 +399,7 @@ class Example:
 
     id: str
     text: str
-    kind: Kind
+    kind: CheckabilityKind
     topic: Literal["climate", "other", "none"]
     """Topic of the text; ``none`` for nonsense and for commands to the program."""
 

@@ -22,7 +22,7 @@ from climassay.factcheck.debate.setup import DebateSetup
 from climassay.factcheck.transcript import Claim
 from climassay.models.contract import Completion, GenerationRequest
 from climassay.models.provider import is_served
-from climassay.prompts import parameters_of
+from climassay.prompts import count_parameters
 from climassay.reporting import counted
 from climassay.reporting.results import Result
 
@@ -115,7 +115,7 @@ def estimate_debate(
     for name, model in resources.models.items():
         model_requests = [request.model_request for request in batcher.requests if request.model == name]
         duration: float | None = None
-        if timed and parameters_of(model) is not None:
+        if timed and count_parameters(model) is not None:
             duration = _estimate_seconds(model_requests, model.generate)
         elif (mean := seconds_per_answer(name)) is not None:
             duration = mean * len(model_requests)

@@ -26,7 +26,7 @@ from climassay.factcheck.debate.setup import DebateSetup
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     Activity,
-    Doing,
+    ActivityKind,
     Event,
     FollowUp,
     PassageCitation,
@@ -70,7 +70,7 @@ class RetrievedPassage:
     """Relevance grade; None if not graded."""
 
 
-class SourceBook:
+class PassageRegistry:
     """Registry of the passages retrieved in a debate, numbered in order of first retrieval."""
 
     def __init__(self) -> None:
@@ -120,13 +120,13 @@ class DebateContext:
     """Statements of the claim as used in prompts, each with the prefix if there is one."""
     on_event: Callable[[Event], None]
     """Callback that receives every event."""
-    sources: SourceBook = field(default_factory=SourceBook)
+    sources: PassageRegistry = field(default_factory=PassageRegistry)
     activities: dict[str, Activity] = field(default_factory=dict)
     """Current activity of each participant."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Number of passages that did not fit the model's context window, by advocate; the maximum over all rounds."""
 
-    def report_activity(self, participant: str, doing: Doing, round_number: int) -> None:
+    def report_activity(self, participant: str, doing: ActivityKind, round_number: int) -> None:
         """Emit an event if the activity of a participant has changed."""
         activity = Activity(participant, doing, round_number)
         if self.activities.get(participant) != activity:

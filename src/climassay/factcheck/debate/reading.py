@@ -20,7 +20,7 @@ from climassay.models.contract import GenerationRequest, Sampling, object_schema
 from climassay.prompts import Profile, Prompt
 
 if TYPE_CHECKING:
-    from climassay.factcheck.claims import Kind
+    from climassay.factcheck.claims import CheckabilityKind
 
 MAX_SUBCLAIMS = 5
 _MAX_LENGTH = 400
@@ -29,7 +29,10 @@ _MAX_QUERY_LENGTH = 200
 """Maximum number of characters of a search query."""
 _MIN_WORDS = 3
 """Minimum number of words of a statement."""
-_REFUSAL_KINDS: Mapping[str, "Kind"] = {"not checkable": "not checkable", "not about climate": "not about climate"}
+_REFUSAL_KINDS: Mapping[str, "CheckabilityKind"] = {
+    "not checkable": "not checkable",
+    "not about climate": "not about climate",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class ClaimReading:
     """Statements of the claim, at least one."""
     splitter: Splitter
     """Method that split the claim."""
-    kind: "Kind" = "checkable"
+    kind: "CheckabilityKind" = "checkable"
     reason: str = ""
     """Reason why the claim is not checkable or not about climate, in one sentence; empty if it is checkable."""
 

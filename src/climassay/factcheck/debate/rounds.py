@@ -57,7 +57,7 @@ def _hold_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], N
     reading = yield from read_claim(claim.text, settings.split, settings.model, setup.profile, setup.templates["split"])
     refusal: Outcome | None = None if reading.kind == "checkable" or not settings.check_claims else reading.kind
     if refusal and not _is_accepted_by_classifier(claim, setup.encoder):
-        return setup.unchecked(claim, refusal, reading.reason)
+        return setup.refused_transcript(claim, refusal, reading.reason)
     on_event(reading.subclaims)
     prefix = CONTEXT_PREFIX if settings.context_prefix else ""
     subclaims = tuple(replace(subclaim, text=prefix + subclaim.text) for subclaim in reading.subclaims)
@@ -71,7 +71,7 @@ def _hold_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], N
         grader = Grader(settings.model, setup.templates["grade"], lambda: setup.read_window(settings.model))
     evidence = yield from find_evidence(setup.advocates, context.subclaims, context.claim, grader)
     if refusal and not evidence.is_found and not any(advocate.is_plain for advocate in setup.advocates):
-        return setup.unchecked(claim, refusal, reading.reason)
+        return setup.refused_transcript(claim, refusal, reading.reason)
 
     rounds, consolidation = yield from _hold_rounds(context, evidence)
     context.report_activity(NAME, "concluding", len(rounds))
@@ -80,7 +80,7 @@ def _hold_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], N
     if settings.leave_one_out:
         ablated_verdicts = yield from _leave_one_out(context, rounds[-1], consolidation)
     transcript = replace(
-        setup.transcript(claim, verdict),
+        setup.make_transcript(claim, verdict),
         subclaims=reading.subclaims,
         rounds=tuple(rounds),
         sources=context.sources.citations(),

@@ -90,15 +90,15 @@ class DebateSetup:
         return Sampling(None, self.settings.temperature, seed=self.settings.seed)
 
     @property
-    def calls_of_one_round(self) -> int:
+    def n_calls_of_one_round(self) -> int:
         """Maximum number of model calls in a debate of one round."""
         return (self.settings.split == "model") + self.profile.grade_passages + len(self.advocates) + 1
 
-    def transcript(self, claim: Claim, verdict: Verdict) -> Transcript:
+    def make_transcript(self, claim: Claim, verdict: Verdict) -> Transcript:
         """Return a transcript that has a verdict but no rounds of debate."""
         mediator = f"{self.mediator.style}, {self.mediator.model}"
         return Transcript(claim, self.scale.name, tuple(self.profiles.values()), mediator, (), (), verdict, ())
 
-    def unchecked(self, claim: Claim, outcome: Outcome, reason: str) -> Transcript:
+    def refused_transcript(self, claim: Claim, outcome: Outcome, reason: str) -> Transcript:
         """Return the transcript of a claim that is refused as not checkable or not about climate."""
-        return self.transcript(claim, Verdict(outcome, None, claim.text, caveats=(reason,)))
+        return self.make_transcript(claim, Verdict(outcome, None, claim.text, caveats=(reason,)))

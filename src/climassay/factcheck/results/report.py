@@ -45,7 +45,7 @@ from climassay.reporting import (
     Table,
     counted,
     percent,
-    thinned,
+    thin_points,
 )
 from climassay.reporting.html import Block
 
@@ -184,7 +184,7 @@ def _risk_plot(risk: RiskCoverage) -> LinePlot:
         "the surest verdicts",
         tuple(
             Point(point.coverage, point.accuracy.value, *point.accuracy.interval, f"{point.accuracy.n} verdicts")
-            for point in thinned(risk.points)
+            for point in thin_points(risk.points)
         ),
     )
     constant_points = (Point(0.0, risk.constant_accuracy), Point(1.0, risk.constant_accuracy))

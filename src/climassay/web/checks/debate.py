@@ -18,8 +18,8 @@ from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import (
     EVENT_KINDS,
     Activity,
+    ActivityKind,
     AdvocateOpinion,
-    Doing,
     Event,
     EventKind,
     FollowUp,
@@ -114,7 +114,7 @@ def _debate(app: AppState, stored_check: StoredCheck, report: JobReport) -> tupl
     return transcript, checker.run
 
 
-_STAGE_LABELS: Mapping[Doing, str] = {
+_STAGE_LABELS: Mapping[ActivityKind, str] = {
     "searching": "looking for passages",
     "judging": "the advocates give their views",
     "checking quotations": "the advocates give their views",
@@ -129,7 +129,7 @@ class ParticipantProgress:
     """Current state of a participant in a running debate."""
 
     name: str
-    doing: Doing | None = None
+    doing: ActivityKind | None = None
     """Current activity; None if the participant waits for others."""
     opinion: AdvocateOpinion | None = None
     """Latest opinion; None if the participant has not given any or is the mediator."""
