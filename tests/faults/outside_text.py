@@ -117,8 +117,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "json_answers.ends_in_loop": json_answers.ends_in_loop,
     "json_answers.repair_backslashes": json_answers.repair_backslashes,
     "longform.parse_ratings": lambda text: longform.parse_ratings(text, OPTIONS),
-    "marking.marked": lambda text: marking.marked(text, ["sea", "ice"]),
-    "marking.marked by words": lambda text: marking.marked(ENGLISH, [text]),
+    "marking.highlight_words": lambda text: marking.highlight_words(text, ["sea", "ice"]),
+    "marking.highlight_words by words": lambda text: marking.highlight_words(ENGLISH, [text]),
     "naming.split_terms": lambda text: list(naming.split_terms(text)),
     "pages.clean_text": lambda text: clean_text(text, len(text), "text"),
     "redaction.without_key": lambda text: without_key(text.encode(), "sk-abcdefgh12345"),
@@ -128,7 +128,11 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "search.respell": lambda text: search.respell(text, lambda word: len(word) > 6),
     "terminal.visible": visible,
     "text_check": lambda text: check_sentences(
-        text, None, encoder=ConstantEncoder(), passages={1: PASSAGE}, overstated=overstatement.describe_overstatement
+        text,
+        None,
+        encoder=ConstantEncoder(),
+        passages={1: PASSAGE},
+        find_overstatement=overstatement.describe_overstatement,
     ),
     "text_checks.find_in_draft": lambda text: text_checks.find_in_draft(text, _answer_nothing),
     "marks.find_likelihoods": marks.find_likelihoods,
