@@ -188,10 +188,11 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
 
 
 def _warm_up(app: Any) -> None:
-    """Prepare routes, templates, collections and the encoder in advance, so that the first requests are fast."""
+    """Prepare routes, templates, collections, the encoder and a process for texts, so that first requests are fast."""
     from climassay.web.checks.store import list_debate_choices
     from climassay.web.pages import environment
 
+    app.state.climassay.text_processes.warm_up()
     for route in app.routes:  # FastAPI compiles them on the first match, which takes half a second
         route.matches({"type": "http", "method": "GET", "path": "/nowhere", "headers": []})
     for name in environment().list_templates():
