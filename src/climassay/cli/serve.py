@@ -163,6 +163,7 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
     from climassay.web.connections import (
         ACCEPT_BACKLOG,
         ConnectionLimits,
+        ControlCharacterFilter,
         RepeatedMessageFilter,
         make_protocol_class,
         raise_open_file_limit,
@@ -184,6 +185,7 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
     logging.getLogger("uvicorn.access").disabled = True
     for name in ("uvicorn.error", "asyncio", "climassay.web"):
         logging.getLogger(name).addFilter(RepeatedMessageFilter())
+        logging.getLogger(name).addFilter(ControlCharacterFilter())
     return config
 
 
