@@ -29,7 +29,7 @@ from climassay.questions.types.multiple_choice import answer_text, answers, keys
 from climassay.redaction import without_key
 from climassay.reporting import marking
 from climassay.terminal import visible
-from climassay.web import text_checks
+from climassay.web import failures, text_checks
 from climassay.web.library.evidence import nearest_sentence
 from climassay.web.pages import clean_text
 
@@ -107,6 +107,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "extracting.detect_language": lambda text: extracting.detect_language([text]),
     "extracting.split_report_sentences": extracting.split_report_sentences,
     "facts.split_facts": facts.split_facts,
+    "failures.explain": failures.explain,
     "files.parse_json": _refused(files.parse_json),
     "json_answers.satisfying_json": _refused(lambda text: json_answers.satisfying_json(text, SCHEMA)),
     "keys.find_named_options": lambda text: keys.find_named_options(text, keys.strip_labels(OPTIONS)),
@@ -191,6 +192,7 @@ TOKENS = (
     "<think>", "\\boxed{", "A, ", "! ", "? ", "; ", "|", "| ", "](", "(1", "(1,", "a_",
     "a.a", "[^\n", "\\begin{", "<td>", ":;.", "1;•", "&#1;", "\\u00",
     "\\(", "\\mathrm{", "^{", "$$", "10^", "word¹", "<sup>", "confidence: ",
+    "connection to ", "The prompt has ", "memory of ",
 )  # fmt: skip
 """Tokens that open, continue or nearly complete what the expressions look for."""
 
