@@ -72,7 +72,7 @@ def test_a_saved_tagger_says_the_same(spec, tmp_path) -> None:
     items = [one.item for one in planted(20, seed=9)]
     assert again.mix == (1, 2, 3, 4)
     assert np.array_equal(again.predict_proba(items), made.for_mix((1, 2, 3, 4)).predict_proba(items))
-    assert json.dumps(again.provenance.facts()) == json.dumps(made.provenance.facts())
+    assert json.dumps(again.provenance.to_dict()) == json.dumps(made.provenance.to_dict())
 
 
 def test_tags_in_the_text_or_context_are_not_read(tagger) -> None:

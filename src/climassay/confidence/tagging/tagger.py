@@ -130,9 +130,9 @@ class Tagger(TextClassifier):
         return super().load(Path(path))
 
     @classmethod
-    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+    def build(cls, metadata: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
         """Restore a tagger from saved metadata and arrays; see :meth:`TextClassifier.build`."""
-        tagger = super().build(facts, arrays)
+        tagger = super().build(metadata, arrays)
         if [tag for tag in LEVELS if tag in tagger.classes] != list(tagger.classes):
             raise ValueError("its levels are others")
         return tagger
