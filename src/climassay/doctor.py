@@ -303,7 +303,7 @@ def _check_records(workspace_data: Workspace) -> Diagnosis:
     try:
         version = database.stored_version()
         message = "empty; tables are made by the first command" if version is None else f"schema version {version}"
-        return _workspace("records", "ok", f"{database.shown_url}, {message}", is_required=True)
+        return _workspace("records", "ok", f"{database.redacted_url}, {message}", is_required=True)
     finally:
         database.close()
 

@@ -84,12 +84,12 @@ def open_writer(
         threshold=contexts.threshold,
         mode=contexts.mode,
         other_documents=contexts.other_documents,
-        fault=find_fault,
+        find_fault=find_fault,
     )
     return WriterSetup(
-        SeedSampler(group, seed=recipe.seed, fault=find_fault),
+        SeedSampler(group, seed=recipe.seed, find_fault=find_fault),
         finder,
-        Writer(model, **options, own_terms=not recipe.masker.use),
+        Writer(model, **options, names_masked_term=not recipe.masker.use),
         Evolver(model, **options),
     )
 
@@ -197,7 +197,7 @@ def open_pipeline(
             screen=screen_drafts,
             later_steps=tuple(steps),
             find_duplicate=duplicates.add,
-            remember=duplicates.refill,
+            add_accepted=duplicates.add_unchecked,
             usage=lambda: sum((recorded_model.tally.usage for recorded_model in recorded_models), Usage()),
         )
 
@@ -206,7 +206,7 @@ def _validation_steps(
     recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel
 ) -> Iterator[DecisionStep]:
     """Yield the validation step for kinds with a validator; yield nothing if no kind has a validator."""
-    from climassay.generation.validation import ByKind, load_validator, validate
+    from climassay.generation.validation import ValidatorsByKind, load_validator, validate
 
     validators = {}
     for kind in KINDS:
@@ -220,7 +220,7 @@ def _validation_steps(
                 subject=recipe.subject,
             )
     if validators:
-        yield partial(validate, validator=ByKind(validators), threshold=recipe.validator.threshold)
+        yield partial(validate, validator=ValidatorsByKind(validators), threshold=recipe.validator.threshold)
 
 
 def _masking_steps(recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:

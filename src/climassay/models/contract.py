@@ -465,10 +465,10 @@ a prompt with a list."""
 
 
 def compute_correction(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
-    """Return the log-probabilities of the options for prompts without content, from the scores of these prompts.
+    """Return the logs of each option's mean probability over several prompts without content.
 
-    They are the logs of the mean probability of each option, normalised over the options, to be passed to
-    :func:`option_probabilities`; None if the model names options instead of scoring them.
+    Pass them to :func:`option_probabilities` as ``correction``. They are None if the model names options instead of
+    scoring them.
 
     Raises:
         ModelError: None of the requests succeeded.
@@ -520,7 +520,7 @@ def mean_log_probabilities(logprobs: Sequence[Sequence[float]]) -> tuple[float, 
         InputError: There are no rows, or rows of different length.
     """
     if len({len(row) for row in logprobs}) != 1:
-        raise InputError("Content-free answers can be averaged only where there are some, all of the same options.")
+        raise InputError("Content-free answers can be averaged only if there is at least one, all with equal options.")
     rows = [calibrate(row) for row in logprobs]
     means = (sum(column) / len(rows) for column in zip(*rows, strict=True))
     return tuple(math.log(max(mean, math.ulp(0.0))) for mean in means)

@@ -186,7 +186,7 @@ def test_a_refilled_finder_goes_on_where_it_stopped():
     whole, second = DuplicateFinder(), DuplicateFinder()
     for draft in drafts:
         whole.add(draft)
-    second.refill(drafts)
+    second.add_unchecked(drafts)
     again = [replace(draft, id=f"{draft.id}2") for draft in drafts]
     assert [whole.add(draft) for draft in again] == [second.add(draft) for draft in again] == list("abcdef")
 
@@ -229,7 +229,7 @@ def test_an_encoder_finds_repetitions_in_other_words():
     assert finder.add(freeform("What makes frozen water (ice) smooth?", "A film of water.", id="b")) == "a"
     assert finder.add(freeform("What makes ice smooth at 5 °C?", "A film.", id="c")) is None
     refilled = DuplicateFinder(Encoder())
-    refilled.refill([freeform("Why is dust red?", "Iron.", id=str(number)) for number in range(300)])
+    refilled.add_unchecked([freeform("Why is dust red?", "Iron.", id=str(number)) for number in range(300)])
     assert refilled.add(freeform("What colours sand?", "Rust.", id="x")) == "0"
 
 

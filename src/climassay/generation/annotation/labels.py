@@ -55,7 +55,7 @@ class AnnotationSettings:
     annotators: tuple[str, ...] = ()
     """Names of the users who annotate the dataset; if empty, everybody who may annotate."""
 
-    def admits(self, annotator: str) -> bool:
+    def includes(self, annotator: str) -> bool:
         """Return whether the dataset is assigned to an annotator."""
         return not self.annotators or annotator in self.annotators
 
@@ -63,7 +63,7 @@ class AnnotationSettings:
 _STORED_SETTINGS = TypeAdapter(AnnotationSettings)
 
 
-def stored_settings(values: object) -> AnnotationSettings:
+def parse_stored_settings(values: object) -> AnnotationSettings:
     """Parse settings from the JSON values in the database.
 
     Raises:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from climassay.generation.draft import Draft
+from climassay.generation.terms import word_set
 from climassay.questions import Kind, kinds_where
 from climassay.registry import Registry
 
@@ -31,7 +32,7 @@ class Check:
     examine: CheckFunction
     """Function that describes the fault of a draft in one sentence, or returns None; called only for ``kinds``."""
 
-    def fault(self, draft: Draft) -> str | None:
+    def find_fault(self, draft: Draft) -> str | None:
         """Describe the fault of a draft in one sentence, or return None if there is none or its kind is not checked."""
         return self.examine(draft) if draft.kind in self.kinds else None
 
@@ -73,11 +74,6 @@ def right_answer(draft: Draft) -> str:
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
 
 
-def word_set(text: str) -> frozenset[str]:
-    """Return the distinct words of a text, split at white space."""
-    return frozenset(text.split())
-
-
 _SUFFIXES = sorted(
     word_set(
         """
@@ -105,7 +101,7 @@ FUNCTION_WORDS = word_set(
 
 def words(text: str) -> list[str]:
     """Return the words and integers of a text in lower case, in order; ``3.5`` gives ``3`` and ``5``."""
-    return [match.lower() for match in _WORD.findall(text)]
+    return [word.lower() for word in _WORD.findall(text)]
 
 
 def stem(word: str) -> str:

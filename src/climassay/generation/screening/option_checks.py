@@ -12,9 +12,9 @@ from climassay.generation.screening.check import (
     content_words,
     right_answer,
     stem,
-    word_set,
     words,
 )
+from climassay.generation.terms import word_set
 from climassay.grounding.quantities import find_quantities
 from climassay.questions.types.multiple_choice import N_OPTIONS
 from climassay.reporting import counted

@@ -19,7 +19,7 @@ from climassay.generation.validation.readers import (
 )
 from climassay.generation.validation.training import Training, train_validator
 from climassay.generation.validation.validators import (
-    ByKind,
+    ValidatorsByKind,
     PromptedValidator,
     TrainedValidator,
     TrainingRecord,
@@ -30,7 +30,6 @@ from climassay.generation.validation.validators import (
 __all__ = [
     "STRATEGIES",
     "Acquisition",
-    "ByKind",
     "FeatureReader",
     "LabelSet",
     "PromptedValidator",
@@ -40,6 +39,7 @@ __all__ = [
     "Training",
     "TrainingRecord",
     "Validator",
+    "ValidatorsByKind",
     "choose_next",
     "draft_vectors",
     "load_validator",

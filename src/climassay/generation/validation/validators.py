@@ -66,16 +66,16 @@ class Validator(Protocol):
         return np.stack([1 - valid, valid], axis=1)
 
     def score(
-        self, labelled: Sequence[LabelledDraft], *, seed: int = 0, on_judged: CountCallback | None = None
+        self, examples: Sequence[LabelledDraft], *, seed: int = 0, on_judged: CountCallback | None = None
     ) -> ValidatorScores:
         """Score the validator on labelled drafts on which it was not trained.
 
         Raises:
             InputError: All drafts that could be judged have the same label.
         """
-        drafts = [example.draft for example in labelled]
+        drafts = [example.draft for example in examples]
         probabilities = self.predict_proba(drafts, on_judged=on_judged)[:, 1]
-        return score_validator(labels_array(labelled), probabilities, source_groups(drafts), seed=seed)
+        return score_validator(labels_array(examples), probabilities, source_groups(drafts), seed=seed)
 
 
 def validate(
@@ -99,7 +99,7 @@ def validate(
     Raises:
         InputError: The threshold is not a probability.
     """
-    if isinstance(validator, ByKind):
+    if isinstance(validator, ValidatorsByKind):
         results = list(drafts)
         for kind, kind_validator in validator.validators.items():
             step = partial(validate, validator=kind_validator, threshold=threshold, on_judged=on_judged)
@@ -297,7 +297,7 @@ def _to_probabilities(calibrator: Calibrator | None, log_odds: FloatArray | Sequ
 
 
 @dataclass(frozen=True)
-class ByKind(Validator):
+class ValidatorsByKind(Validator):
     """Combination of validators, one for each kind of question as in ClimaQA; other kinds are not judged."""
 
     validators: Mapping[str, Validator]

@@ -535,7 +535,7 @@ def find_work_type(store: AnnotationStore, dataset: str) -> Literal["questions",
 
 def may_annotate(store: AnnotationStore, dataset: str, user: User) -> bool:
     """Return whether a user may annotate a dataset: it is assigned to the user, or the user is an adjudicator."""
-    return user.may("adjudicate") or store.settings(dataset).admits(user.name)
+    return user.may("adjudicate") or store.settings(dataset).includes(user.name)
 
 
 def find_own_label(item: AnnotationItem, user: User) -> Label | None:

@@ -37,7 +37,7 @@ from climassay.records.queries import (
     usage_by_model,
 )
 from climassay.records.recorded_answers import iterate_answers
-from climassay.records.store import cached
+from climassay.records.store import cached_value
 from climassay.reporting import Prose, Report, Section, Table, as_csv
 from climassay.reporting.html import report_data, report_from_data
 from climassay.web.access import Member, Reader
@@ -194,7 +194,7 @@ def _comparison_report(app: AppState, run_ids: list[str], metric: str, level: Le
 
     is_running = any(entry.status == "running" for entry in summaries)
     return report_from_data(
-        compute() if is_running else app.computed.get(cache_key, lambda: cached(app.database, cache_key, compute))
+        compute() if is_running else app.computed.get(cache_key, lambda: cached_value(app.database, cache_key, compute))
     )
 
 
@@ -318,7 +318,7 @@ def show_runs(
         request,
         "results/runs.html.j2",
         comparable=COMMANDS,
-        part=make_part(run_list.lines, number, run_list.total, PAGE_SIZE, "/results", {**filters, **sort_parameters}),
+        part=make_part(run_list.entries, number, run_list.total, PAGE_SIZE, "/results", {**filters, **sort_parameters}),
         headings=make_part((), 1, 0, PAGE_SIZE, "/results", filters),
         commands=run_list.commands,
         columns=COLUMNS,

@@ -20,7 +20,7 @@ from climassay.questions import Question
 from climassay.records import tables
 from climassay.records.database import Database
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
-from climassay.records.store import cached
+from climassay.records.store import cached_value
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table, counted
 from climassay.reporting.html import report_data, report_from_data
 from climassay.web.app_state import AppState, ResultCache
@@ -175,9 +175,9 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
         return compute() if wait or n_rows <= MANY_ROWS else None
     if n_rows <= MANY_ROWS:
         return app.computed.get(cache_key, compute)
-    if cache_key not in app.computed and not wait and cached(app.database, cache_key) is None:
+    if cache_key not in app.computed and not wait and cached_value(app.database, cache_key) is None:
         return None
-    result: dict[str, Any] = app.computed.get(cache_key, lambda: cached(app.database, cache_key, compute))
+    result: dict[str, Any] = app.computed.get(cache_key, lambda: cached_value(app.database, cache_key, compute))
     return result
 
 
