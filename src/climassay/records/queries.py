@@ -120,11 +120,11 @@ def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:
         sa.select(
             runs,
             _build_owner_column(),
-            counts.c.counts,
+            counts.c.sent,
             counts.c.failed,
             counts.c.cost,
             counts.c.unpriced,
-            reused_counts.c.reused_counts,
+            reused_counts.c.served,
         )
         .outerjoin(counts, counts.c.run == runs.c.id)
         .outerjoin(reused_counts, reused_counts.c.run == runs.c.id)
@@ -132,7 +132,7 @@ def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:
     )
     if run is not None:
         query = query.where(runs.c.id == run)
-    return [build_summary(row, row._mapping, row.reused_counts) for row in database.rows(query)]
+    return [build_summary(row, row._mapping, row.served) for row in database.rows(query)]
 
 
 def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsage]:
