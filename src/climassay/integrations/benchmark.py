@@ -62,7 +62,7 @@ class RenderedQuestion:
 def render_questions(
     questions: Sequence[Question], prompts: evaluation.TaskPrompts | None = None, shots: FewShotExamples | None = None
 ) -> list[RenderedQuestion]:
-    """Return questions of any kind with their prompts; options keep the order of the file.
+    """Render the prompts of questions of any kind; options keep the order of the file.
 
     As in ``climassay evaluate``, examples are drawn once for each kind, and none of ``questions`` can be an example. To
     get only some questions with the same examples, select from the result instead of from ``questions``.
@@ -113,8 +113,8 @@ class Benchmark:
         present_levels = {question.level for question in self.questions if question.kind == kind}
         return tuple(level for level in LEVEL_ORDER if level in present_levels)
 
-    def rendered(self, kind: Kind) -> list[RenderedQuestion]:
-        """Return the questions of one kind with their prompts, in the order of the file."""
+    def render(self, kind: Kind) -> list[RenderedQuestion]:
+        """Render the prompts of all questions of one kind, in the order of the file."""
         return render_questions(
             [question for question in self.questions if question.kind == kind], self.prompts, self.shots
         )
@@ -178,21 +178,21 @@ def benchmark_name(source: str) -> str:
     return "climassay_primer" if source == PRIMER else re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "benchmark"
 
 
-def to_prompt_row(question: RenderedQuestion) -> dict[str, Any]:
+def to_prompt_row(rendered: RenderedQuestion) -> dict[str, Any]:
     """Return a question and its rendered prompt as a row of the data for lm-evaluation-harness and Inspect.
 
     Raises:
         InputError: The template has messages other than one user message, optionally after a system message.
     """
-    question = question.question
-    texts = {message.role: message.content for message in question.messages}
-    roles = [message.role for message in question.messages]
+    question = rendered.question
+    texts = {message.role: message.content for message in rendered.messages}
+    roles = [message.role for message in rendered.messages]
     if roles not in (["system", "user"], ["user"]):
         raise InputError(
             f"The template {question.kind} has the messages {', '.join(roles)}: lm-evaluation-harness takes "
             "one system and one user message; publish with a template of that form."
         )
-    turns = [*question.messages, *([Message("assistant", question.prefix)] if question.prefix else [])]
+    turns = [*rendered.messages, *([Message("assistant", rendered.prefix)] if rendered.prefix else [])]
     return {
         "id": question.id,
         "kind": question.kind,
@@ -203,9 +203,9 @@ def to_prompt_row(question: RenderedQuestion) -> dict[str, Any]:
         "answer": question.answer,
         "system": texts.get("system", ""),
         "user": texts["user"],
-        "prefix": question.prefix,
-        "choices": list(question.choices),
-        "target": question.target,
+        "prefix": rendered.prefix,
+        "choices": list(rendered.choices),
+        "target": rendered.target,
         "messages": [{"role": turn.role, "content": turn.content} for turn in turns],
     }
 
@@ -268,8 +268,8 @@ def score_answer(
         entailment: Name of the entailment model for the scores of :data:`ENTAILMENT_SCORES`; None omits them.
 
     Returns:
-        Scores by the names of :data:`SCORES` and :data:`ENTAILMENT_SCORES`, each at most 1. All scores of an empty answer are 0.
-        Scores whose model failed are missing.
+        Scores by the names of :data:`SCORES` and :data:`ENTAILMENT_SCORES`, each at most 1. All scores of an empty
+        answer are 0. Scores whose model failed are missing.
     """
     answer = extract_answer(question, text)
     if question.type.has_options:

@@ -102,8 +102,8 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         """Wrap a recorded model from :func:`load_text_model`; the caller closes that model.
 
         Failed requests do not end the evaluation; :attr:`failures` contains their errors by task and sample. A model
-        behind a server answers multiple-choice questions by writing one of the choices; :attr:`unparsed` contains the
-        samples whose answer names none.
+        behind a server answers multiple-choice questions by generating one of the choices; :attr:`unparsed` contains
+        the samples whose answer names none.
 
         Args:
             model: Recorded model.
@@ -117,7 +117,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     @property
     def generates_choices(self) -> bool:
-        """Whether the model answers multiple-choice questions by writing one of the choices."""
+        """Whether the model answers multiple-choice questions by generating one of the choices."""
         return self._is_served and self.collects_failures
 
     def close(self) -> None:
@@ -209,7 +209,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         ]
 
     def _generate_choices(self, requests: "Sequence[Instance]") -> list[tuple[float, bool]]:
-        """Send one request per sample; return log-probability 0 for the choice in the answer, else ``UNKNOWN_LOGPROB``."""
+        """Send one request per sample; return 0 for the choice in the answer, ``UNKNOWN_LOGPROB`` for all others."""
         samples: dict[SampleKey, list[int]] = {}
         for number, request in enumerate(requests):
             samples.setdefault(sample_key(request), []).append(number)

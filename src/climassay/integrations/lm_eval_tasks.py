@@ -99,7 +99,7 @@ def run_tasks(
                     "version": task.VERSION,
                     "lm_eval": version("lm_eval"),
                 }
-                cells.append(result.cell(model, label, loaded_model, settings, counts, notes, result.constants()))
+                cells.append(result.cell(model, label, loaded_model, settings, counts, notes, result.constant_scores()))
                 counts = RequestCounts()  # asked once, counted once
         finally:
             loaded_model.close()
@@ -191,7 +191,7 @@ def set_example_count(task: Any, shots: int | None, seed: int) -> bool:
     return shots is None or task.get_config("num_fewshot") == shots
 
 
-def mean_value(values: list[Any]) -> Any:
+def _mean_value(values: list[Any]) -> Any:
     return sum(values) / len(values)
 
 
@@ -307,7 +307,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         return f"{metric}{suffix}{'' if is_higher_better else LOWER},{filter_name}".replace(" ", "_")
 
     def _aggregate(self, metric: str) -> Aggregate:
-        result: Aggregate = self.task.aggregation().get(metric, mean_value)
+        result: Aggregate = self.task.aggregation().get(metric, _mean_value)
         return result
 
     def constant_scores(self) -> tuple[evaluation.ConstantScore, ...]:

@@ -292,7 +292,8 @@ def inspect_hub_config(benchmark: Benchmark) -> str:
     """Return the ``eval.yaml`` of a dataset on a hub, with the benchmark's prompts and Inspect's built-in scorers.
 
     Only built-in scorers are allowed there: :func:`letter_pattern` finds letters, freeform answers are scored by the F1
-    score of their words, and cloze answers by ``exact``. The tasks of :func:`inspect_task_source` have climassay's own scores.
+    score of their words, and cloze answers by ``exact``. The tasks of :func:`inspect_task_source`
+    have climassay's own scores.
     """
     import yaml
 

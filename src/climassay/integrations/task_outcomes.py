@@ -36,8 +36,8 @@ class SampleScores(Generic[K]):
 
     Args:
         samples: Ids of all samples.
-        unanswered: Ids of samples without an answer. Their score is 0 or, if lower scores are better, the highest score of
-            the others.
+        unanswered: Ids of samples without an answer. Their score is 0 or, if lower scores are better, the highest score
+            of the others.
     """
 
     def __init__(self, samples: Iterable[K], unanswered: Collection[K]) -> None:
@@ -51,7 +51,7 @@ class SampleScores(Generic[K]):
 
         Args:
             metric: Name of the metric.
-            scores: Scores by sample, without the lost samples; other samples that are missing get no score.
+            scores: Scores by sample, without the unanswered samples; other samples that are missing get no score.
         """
         for sample, value in scores.items():
             self.scores[sample][metric] = value
@@ -63,9 +63,9 @@ class SampleScores(Generic[K]):
 
         Args:
             metric: Name of the metric.
-            total: Value of the metric over all samples that are not lost.
-            leave_one_out: For each of these samples, the value of the metric over all others; NaN if it cannot be computed.
-                If any value is NaN, the metric is omitted and a note is added.
+            total: Value of the metric over all answered samples.
+            leave_one_out: For each of these samples, the value of the metric over all others; NaN if it cannot be
+                computed. If any value is NaN, the metric is omitted and a note is added.
         """
         values = np.array(list(leave_one_out.values()))
         pseudo_values = np.full(1, total) if len(values) == 1 else total + (len(values) - 1) * (values.mean() - values)
@@ -82,8 +82,8 @@ class SampleScores(Generic[K]):
             for metric in self._omitted_metrics
         ]
         jackknife_note = (
-            f"{task}: {', '.join(self._jackknife_metrics)} is not a mean over samples; a sample's score is its part in the whole "
-            f"by the jackknife, and the mean of these is the figure of {framework}."
+            f"{task}: {', '.join(self._jackknife_metrics)} is not a mean over samples; a sample's score is its part "
+            f"in the whole by the jackknife, and the mean of these is the figure of {framework}."
         )
         return (*omission_notes, *([jackknife_note] if self._jackknife_metrics else []))
 

@@ -354,12 +354,12 @@ class _InspectOutcomes(TaskOutcomes[str]):
             if any(epoch_sample.error for epoch_sample in samples)
         }
         first_samples = [samples[0] for samples in self.samples_by_id.values()]
-        letters = [_to_letter(sample.target, sample.has_choices or ()) for sample in first_samples]
+        letters = [_to_letter(sample.target, sample.choices or ()) for sample in first_samples]
         solver_names = {step.solver.rpartition("/")[2] for step in log.plan.steps}
         is_multiple_choice = "multiple_choice" in solver_names or "choice" in {
             scorer.name.rpartition("/")[2] for scorer in log.eval.scorers or ()
         }
-        can_letter_choices = all(1 < len(sample.has_choices or ()) <= len(LETTERS) for sample in first_samples)
+        can_letter_choices = all(1 < len(sample.choices or ()) <= len(LETTERS) for sample in first_samples)
         self.has_choices = is_multiple_choice and can_letter_choices and None not in letters
         target_texts = [
             sample.target if isinstance(sample.target, str) else ", ".join(sample.target) for sample in first_samples
@@ -368,13 +368,13 @@ class _InspectOutcomes(TaskOutcomes[str]):
         kind: Kind = CHOICE_KIND if self.has_choices else PROSE_KIND
         questions = {}
         for sample, target in zip(first_samples, self.targets, strict=True):
-            options = tuple(sample.has_choices or ()) if self.has_choices else ()
+            options = tuple(sample.choices or ()) if self.has_choices else ()
             correct_index = LETTERS.upper().index(target) if options else None
             answer = target if correct_index is None else options[correct_index]
             question_id, text = f"{name}-{sample.id}", _input_text(sample.input).strip()
             questions[str(sample.id)] = Question(question_id, kind, text, answer.strip(), None, options, correct_index)
         inputs = json.dumps(
-            [[str(sample.id), _input_text(sample.input), sample.has_choices, sample.target] for sample in first_samples]
+            [[str(sample.id), _input_text(sample.input), sample.choices, sample.target] for sample in first_samples]
         )
         digest = hashlib.sha256((inputs + log.plan.model_dump_json()).encode()).hexdigest()
         super().__init__("Inspect", name, kind, questions, errors, digest)
