@@ -267,7 +267,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
 
         If the task has no choices, the index is None and the text is the generated text.
         """
-        responses = self.by_doc[sample][0]["filtered_resps"]
+        responses = self.samples_by_doc[sample][0]["filtered_resps"]
         if sample in self.unparsed:
             return None, "", True
         if self.choices:
@@ -278,12 +278,14 @@ class _HarnessOutcomes(TaskOutcomes[int]):
     def scores(self) -> dict[int, dict[str, float]]:
         """Return scores by sample and ``metric,filter``; add notes on metrics that are not means over samples."""
         values: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
-        for doc, samples in self.by_doc.items():
+        for doc, samples in self.samples_by_doc.items():
             if doc not in self.errors and doc not in self.unparsed:
                 for sample in samples:
                     for metric in sample["metrics"]:
                         values[metric, sample["filter"]][doc] = sample[metric]
-        scores = SampleScores(self.by_doc, [doc for doc in self.by_doc if doc in self.errors or doc in self.unparsed])
+        scores = SampleScores(
+            self.samples_by_doc, [doc for doc in self.samples_by_doc if doc in self.errors or doc in self.unparsed]
+        )
         for (metric, filter_name), by_doc in values.items():
             column, aggregate = list(by_doc.values()), self._aggregate(metric)
             totals = _aggregate_values(aggregate, column)
@@ -326,7 +328,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         answer = Counter(targets).most_common(1)[0][0]
         values: dict[str, list[Any]] = defaultdict(list)
         with suppress(Exception), redirect_stdout(io.StringIO()):  # a task's own code may take no answer but a model's
-            for question, samples in zip(self.questions.values(), self.by_doc.values(), strict=True):
+            for question, samples in zip(self.questions.values(), self.samples_by_doc.values(), strict=True):
                 for metric, value in self._score_constant(answer, question, samples[0], by_letter=by_letter).items():
                     values[metric].append(value)
             return tuple(
@@ -340,7 +342,9 @@ class _HarnessOutcomes(TaskOutcomes[int]):
                 )
                 for metric, column in values.items()
                 for suffix, total in _aggregate_values(self._aggregate(metric), column).items()
-                for filter_name in dict.fromkeys(sample["filter"] for sample in next(iter(self.by_doc.values())))
+                for filter_name in dict.fromkeys(
+                    sample["filter"] for sample in next(iter(self.samples_by_doc.values()))
+                )
             )
         return ()
 

@@ -20,26 +20,26 @@ class Failure(ClimassayError):
     status = 400
 
 
-class Missing(Failure):
+class NotFound(Failure):
     """Error for a request whose object does not exist."""
 
     status = 404
 
 
 @contextmanager
-def missing_if_invalid() -> Iterator[None]:
-    """Convert an InputError of the ``with`` block to Missing.
+def not_found_if_invalid() -> Iterator[None]:
+    """Convert an InputError of the ``with`` block to NotFound.
 
     Raises:
-        Missing: The block raised InputError.
+        NotFound: The block raised InputError.
     """
     try:
         yield
     except InputError as error:
-        raise Missing(str(error)) from None
+        raise NotFound(str(error)) from None
 
 
-class Refused(Failure):
+class Forbidden(Failure):
     """Error for a request that the visitor is not allowed to make."""
 
     status = 403
@@ -51,7 +51,7 @@ class TooLarge(Failure):
     status = 413
 
 
-class SignInNeeded(Failure):
+class SignInRequired(Failure):
     """Error for a request that needs a signed-in user."""
 
     status = 401

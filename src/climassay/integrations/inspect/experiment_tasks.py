@@ -201,7 +201,7 @@ class _Runner:
         if outcomes.log.eval.sandbox is not None or not outcomes.has_single_requests:
             return ()
         target = Counter(outcomes.targets).most_common(1)[0][0]
-        model = constant_model(f"ANSWER: {target}" if outcomes.choices else target)
+        model = constant_model(f"ANSWER: {target}" if outcomes.has_choices else target)
         sample_ids = None if self._plan.limit is None else self._sample_ids[outcomes.name]
         [log] = self._eval([self._task_references[outcomes.name]], model, sample_id=sample_ids)
         excerpt = target if len(target) < 80 else f"{target[:79]}…"
@@ -394,7 +394,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         If the task has no options, the index is None and the text is the completion.
         """
         first_epoch = self.samples_by_id[sample][0]
-        if not self.choices:
+        if not self.has_choices:
             return None, first_epoch.output.completion.strip(), False
         letters = [_to_letter(score.answer or "", question.options) for score in (first_epoch.scores or {}).values()]
         option_index = next((LETTERS.upper().index(letter) for letter in letters if letter), None)

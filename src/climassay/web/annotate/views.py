@@ -44,7 +44,7 @@ from climassay.questions.types.longform import (
 from climassay.reporting.marking import Piece, marked
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
-from climassay.web.failures import missing_if_invalid
+from climassay.web.failures import not_found_if_invalid
 from climassay.web.jobs import Job, JobReport
 
 LEVEL_LABELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
@@ -510,10 +510,10 @@ def require_dataset(app: AppState, dataset: str) -> AnnotationStore:
     """Return the store of annotations after checking that it contains a dataset.
 
     Raises:
-        Missing: The dataset does not exist.
+        NotFound: The dataset does not exist.
     """
     store = annotation_store(app)
-    with missing_if_invalid():
+    with not_found_if_invalid():
         store.settings(dataset)
     return store
 
@@ -580,6 +580,6 @@ def submit_training(app: AppState, dataset: str, user: User) -> str:
     """Submit a job that trains a dataset's validator and return its id; an unfinished job is reused."""
     require_dataset(app, dataset)
     for job in list_trainings(app, dataset):
-        if not job.ended:
+        if not job.has_ended:
             return job.id
     return app.jobs.submit(JOB_KIND, f"Train the validator of {dataset}", {"dataset": dataset}, by=user.name)

@@ -43,7 +43,7 @@ from climassay.reporting.html import report_data, report_from_data
 from climassay.web.access import Member, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.moderation import hidden_runs, require_visible_run
-from climassay.web.failures import Missing
+from climassay.web.failures import NotFound
 from climassay.web.library.cache import collection_cache
 from climassay.web.library.evidence import CitationLinks, check_values
 from climassay.web.pages import PageNumber, Search, as_file, clamp_page, make_part, page, slice_page
@@ -216,7 +216,7 @@ def _require_experiment_data(app: AppState, run: str) -> dict[str, Any]:
     """Return the content of a run's page (see :func:`run_data`) for a run of an experiment.
 
     Raises:
-        Missing: The run does not exist.
+        NotFound: The run does not exist.
         InputError: The run asked no benchmark questions.
     """
     data = run_data(app, find_run_summary(app, run))
@@ -266,11 +266,11 @@ def _load_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
     """Return all drafts of a dataset with their states.
 
     Raises:
-        Missing: The dataset does not exist.
+        NotFound: The dataset does not exist.
     """
     store = dataset_store(app)
     if dataset not in store:
-        raise Missing(f"There is no dataset {dataset[:60]!r}.")
+        raise NotFound(f"There is no dataset {dataset[:60]!r}.")
     return list(store.stored_drafts(dataset))
 
 
@@ -458,7 +458,7 @@ def send_scores(app: App, _user: Reader, run: str, published: PublishedQuery = "
     """Send the scores of an experiment as CSV: a row per score, with numeric columns for value, interval and n."""
     stored_run = find_stored_run(app, run)
     if stored_run.experiment is None:
-        raise Missing(f"The run {run} has no scores of questions.")
+        raise NotFound(f"The run {run} has no scores of questions.")
     return as_file(as_csv(score_rows(stored_run.scores, paper_scores(published))), f"{run}-scores.csv")
 
 
@@ -519,14 +519,14 @@ def show_claim(request: Request, app: App, _user: Reader, run: str, number: int)
 def _find_factcheck_run(app: AppState, run: str) -> StoredRun:
     stored_run = find_stored_run(app, run)
     if "transcript" not in stored_run.details.results:
-        raise Missing(f"The run {run} has no stored fact-checks.")
+        raise NotFound(f"The run {run} has no stored fact-checks.")
     return stored_run
 
 
 def _find_factcheck(app: AppState, run: str, number: int) -> tuple[StoredRun, Transcript, Scale]:
     run_with_checks = _find_factcheck_run(app, run)
     if not 1 <= number <= len(run_with_checks.transcripts):
-        raise Missing(
+        raise NotFound(
             f"The run {run} has {len(run_with_checks.transcripts)} fact-checks, none with the number {number}."
         )
     transcript = run_with_checks.transcripts[number - 1]

@@ -24,7 +24,7 @@ from climassay.records.store import cached_value
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table, counted
 from climassay.reporting.html import report_data, report_from_data
 from climassay.web.app_state import AppState, ResultCache
-from climassay.web.failures import Missing
+from climassay.web.failures import NotFound
 
 MANY_ROWS = 4000
 """The page content of a run with more stored result rows than this is cached in the records, not only in memory."""
@@ -120,15 +120,15 @@ class StoredRun:
 
 
 def find_run_summary(app: AppState, run: str) -> RunSummary:
-    """Return the summary of a run, or raise Missing if there is no run with the id."""
+    """Return the summary of a run, or raise NotFound if there is no run with the id."""
     try:
         return require_run(app.database, run)
     except RecordsError:
-        raise Missing(f"There is no run {run[:40]}.") from None
+        raise NotFound(f"There is no run {run[:40]}.") from None
 
 
 def find_stored_run(app: AppState, run: str) -> StoredRun:
-    """Return a run with its results, or raise Missing if there is no run with the id.
+    """Return a run with its results, or raise NotFound if there is no run with the id.
 
     Runs that have ended are cached in memory; a running one is read from the database at every call.
     """
