@@ -67,7 +67,7 @@ def test_usage_adds_up_whatever_it_is_grouped_by(store):
     by_command = {line.name: line for line in usage_by(store.database, "command")}
     first, second = by_command["first"], by_command["second"]
     assert (first.answers, first.failed, first.served, first.attempts, first.unpriced) == (4, 1, 0, 6, 1)
-    assert (second.answers, second.served, second.cached) == (1, 2, pytest.approx(2 / 3))
+    assert (second.answers, second.served, second.reused_fraction) == (1, 2, pytest.approx(2 / 3))
     assert first.cost == pytest.approx(0.02)
     by_model = {line.name: line for line in usage_by(store.database, "model")}
     assert (by_model["openai:costly"].prompt_tokens, by_model["local:other"].prompt_tokens) == (30, 10)

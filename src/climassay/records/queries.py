@@ -397,7 +397,7 @@ class UsageRow(_UsageCounts):
     """Number of answers reused from earlier runs."""
 
     @property
-    def cached(self) -> float:
+    def reused_fraction(self) -> float:
         """Fraction of answers that were reused."""
         return self.served / (self.served + self.answers) if self.served + self.answers else 0.0
 
