@@ -214,10 +214,7 @@ def _validation_steps(
             # A trained validator needs the model itself, so only prompted ones are recorded.
             load_validator_model = (lambda model: record(load(model))) if name.startswith("prompted:") else load
             validators[kind] = load_validator(
-                resolve_file(recipe.folder, name),
-                load=load_validator_model,
-                prompts=prompts,
-                subject=recipe.subject,
+                resolve_file(recipe.folder, name), load=load_validator_model, prompts=prompts, subject=recipe.subject
             )
     if validators:
         yield partial(validate, validator=ValidatorsByKind(validators), threshold=recipe.validator.threshold)

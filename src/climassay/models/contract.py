@@ -381,11 +381,7 @@ class Encoder(Protocol):
         """Number of dimensions of the vectors."""
 
     def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        role: EncoderRole = "passage",
-        on_progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, role: EncoderRole = "passage", on_progress: Callable[[int], None] | None = None
     ) -> "NDArray[np.float32]":
         """Return unit vectors, shape [texts, width], in the order of ``texts``.
 

@@ -405,11 +405,7 @@ class SentenceTransformerEncoder:
         return int(width)
 
     def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        role: EncoderRole = "passage",
-        on_progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, role: EncoderRole = "passage", on_progress: Callable[[int], None] | None = None
     ) -> NDArray[np.float32]:
         """Return unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)

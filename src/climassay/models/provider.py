@@ -43,14 +43,7 @@ from climassay.models.local.cpu_settings import DTYPE_VARIABLE, processor
 from climassay.models.local.loading import find_folder, gpu_devices, split_adapter
 from climassay.models.local.prompt_format import DescribedModel, ModelInfo, PromptFormat
 from climassay.models.options import ModelAccess, ModelOptions
-from climassay.models.servers import (
-    LOCAL,
-    OPENAI,
-    configuration_file,
-    find_price,
-    price_from_options,
-    providers,
-)
+from climassay.models.servers import LOCAL, OPENAI, configuration_file, find_price, price_from_options, providers
 from climassay.registry import Registry
 from climassay.workspace import cache_folder
 

@@ -331,17 +331,7 @@ def build_summary(row: sa.Row[Any], counts: Mapping[str, Any], served: int | Non
     )
 
 
-_SUBJECTS = (
-    "name",
-    "recipe",
-    "experiment",
-    "claim",
-    "question",
-    "questions",
-    "file",
-    "statements",
-    "collection",
-)
+_SUBJECTS = ("name", "recipe", "experiment", "claim", "question", "questions", "file", "statements", "collection")
 """Entries of configurations that name the subject of a run, the most informative first."""
 
 

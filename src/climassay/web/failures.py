@@ -88,26 +88,14 @@ _KNOWN_ERRORS = (
         "The model is not available, or no longer.",
         f"Tell {_OWNER}, who can install it or choose another one.",
     ),
-    (
-        r"answered 429",
-        "The model’s server is too busy.",
-        "Try again in a few minutes.",
-    ),
-    (
-        r"did not answer within",
-        "The model’s server took too long to answer.",
-        "Try again in a few minutes.",
-    ),
+    (r"answered 429", "The model’s server is too busy.", "Try again in a few minutes."),
+    (r"did not answer within", "The model’s server took too long to answer.", "Try again in a few minutes."),
     (
         r"connection to .* failed",
         "The model’s server cannot be reached.",
         f"Try again later. If that does not help, tell {_OWNER}.",
     ),
-    (
-        r"answered 5\d\d",
-        "The model’s server reported a fault of its own.",
-        "Try again in a few minutes.",
-    ),
+    (r"answered 5\d\d", "The model’s server reported a fault of its own.", "Try again in a few minutes."),
     (
         r"There is no collection",
         "Documents that this check needs are no longer in the library.",
@@ -123,11 +111,7 @@ _KNOWN_ERRORS = (
         "The model needs more memory than this server has.",
         f"Tell {_OWNER}, who can choose a smaller one.",
     ),
-    (
-        r"disk is full",
-        "The server’s disk is full.",
-        f"Tell {_OWNER}. Once there is room, the check can go on.",
-    ),
+    (r"disk is full", "The server’s disk is full.", f"Tell {_OWNER}. Once there is room, the check can go on."),
     (
         r"answer (?:is not JSON|has|is an error)|answer's",
         "The model’s server sent an answer that cannot be read.",

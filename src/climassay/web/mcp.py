@@ -236,9 +236,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
 
     @tool("Answer from documents")
     async def ask(
-        context: Context,
-        question: Annotated[str, Field(min_length=1, max_length=1000)],
-        collections: Collections,
+        context: Context, question: Annotated[str, Field(min_length=1, max_length=1000)], collections: Collections
     ) -> Answer:
         """Have a language model answer a question from the user's documents, with a citation for each sentence."""
 

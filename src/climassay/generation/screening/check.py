@@ -40,9 +40,7 @@ class Check:
 _MODULES = ("question_checks", "option_checks", "statement_checks", "support_checks", "catalogue")
 
 CHECKS: Registry[Check] = Registry(
-    "check",
-    "climassay.checks",
-    tuple(f"climassay.generation.screening.{name}" for name in _MODULES),
+    "check", "climassay.checks", tuple(f"climassay.generation.screening.{name}" for name in _MODULES)
 )
 """Registry of all checks that need no model, in the order in which they are run and listed."""
 

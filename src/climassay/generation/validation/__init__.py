@@ -4,11 +4,7 @@ Liu et al. 2025 (ClimaQA), section 4.4 and appendix A.5.2. See docs/generation_v
 """
 
 from climassay.generation.validation.active_learning import STRATEGIES, Acquisition, choose_next
-from climassay.generation.validation.labels import (
-    LabelSet,
-    read_label_set,
-    reason_figure,
-)
+from climassay.generation.validation.labels import LabelSet, read_label_set, reason_figure
 from climassay.generation.validation.loading import load_validator, read_training_record
 from climassay.generation.validation.readers import (
     FeatureReader,

@@ -32,12 +32,7 @@ from climassay.generation.validation.readers import (
     validation_prompt,
     validation_request,
 )
-from climassay.generation.validation.validators import (
-    PromptedValidator,
-    TrainedValidator,
-    TrainingRecord,
-    Validator,
-)
+from climassay.generation.validation.validators import PromptedValidator, TrainedValidator, TrainingRecord, Validator
 from climassay.learning import (
     Calibrator,
     LinearModel,

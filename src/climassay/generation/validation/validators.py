@@ -25,15 +25,7 @@ from climassay.generation.validation.readers import (
     validation_prompt,
     validation_request,
 )
-from climassay.learning import (
-    Calibrator,
-    LinearModel,
-    ModelFormat,
-    Provenance,
-    SavedModel,
-    Threshold,
-    check_array,
-)
+from climassay.learning import Calibrator, LinearModel, ModelFormat, Provenance, SavedModel, Threshold, check_array
 from climassay.models.contract import OptionScorer, OptionScores
 from climassay.prompts import Prompt
 from climassay.questions import KINDS

@@ -78,10 +78,7 @@ FORMATS = {
         "climassay",
         "Everything: all labels, withdrawn ones too, skips, comments and settings, to be imported elsewhere.",
     ),
-    "csv": (
-        "CSV table",
-        "The current labels, one per row, for a spreadsheet; and questions without a label.",
-    ),
+    "csv": ("CSV table", "The current labels, one per row, for a spreadsheet; and questions without a label."),
     "label-studio": ("Label Studio", "The questions with their labels as tasks, and the labelling interface."),
     # Users there cannot be matched with users here, so labels are not exported.
     "argilla": ("Argilla", "The questions, to be answered there; without the labels given here."),

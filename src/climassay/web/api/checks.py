@@ -5,10 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue
 from pydantic_core import to_jsonable_python
 
-from climassay.factcheck.check_records import (
-    CheckSummary,
-    Visibility,
-)
+from climassay.factcheck.check_records import CheckSummary, Visibility
 from climassay.factcheck.configuration import settings_tables
 from climassay.factcheck.transcript import as_data
 from climassay.web.access import Asker, CheckModerator, Reader

@@ -102,13 +102,7 @@ def register(app: AppState) -> None:
 
 @router.get("/check")
 def show_form(
-    request: Request,
-    app: App,
-    _user: Reader,
-    claim: str = "",
-    source: str = "",
-    appearance: str = "",
-    date: str = "",
+    request: Request, app: App, _user: Reader, claim: str = "", source: str = "", appearance: str = "", date: str = ""
 ) -> Response:
     """Show the form, filled in with the claim in the address; visitors without an account get a link to sign in."""
     form = ClaimForm(

@@ -389,12 +389,7 @@ def show_collections(request: Request, app: App, reader: Reader) -> Response:
 
 @router.get("/{collection}")
 def show_collection(
-    request: Request,
-    app: App,
-    reader: Reader,
-    query: SearchQuery,
-    collection: str,
-    number: PageNumber = 1,
+    request: Request, app: App, reader: Reader, query: SearchQuery, collection: str, number: PageNumber = 1
 ) -> Response:
     """Show the documents of a collection, and the hits in the collection if there is a query."""
     contents = collection_cache(app).contents(collection)
@@ -470,12 +465,7 @@ def show_passage(
 
 @router.get("/{collection}/documents/{document_id}")
 def show_document(
-    request: Request,
-    app: App,
-    reader: Reader,
-    collection: str,
-    document_id: str,
-    number: PageNumber = 1,
+    request: Request, app: App, reader: Reader, collection: str, document_id: str, number: PageNumber = 1
 ) -> Response:
     """Show one page of a document's passages in reading order. Text shared by neighbouring passages is shown once."""
     library = collection_cache(app)

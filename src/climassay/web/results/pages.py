@@ -596,7 +596,9 @@ def _usage_report(app: AppState) -> Report:
         rows = []
         for usage in usage_by(app.database, group):
             cells = [f"{getattr(usage, name):,}" for name in count_names]
-            rows.append((usage.name, *cells[:3], f"{100 * usage.reused_fraction:.1f}%", *cells[3:], usage.formatted_cost))
+            rows.append(
+                (usage.name, *cells[:3], f"{100 * usage.reused_fraction:.1f}%", *cells[3:], usage.formatted_cost)
+            )
         title, table_note = f"Tokens, cost and failures by {group}", note if group == groups[-1] else ""
         sections.append(Section(f"By {group}", (Table.of(title, [group, *headings, "cost"], rows, note=table_note),)))
     return Report("Usage", "", tuple(sections))

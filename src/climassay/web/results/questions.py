@@ -17,10 +17,7 @@ from climassay.evaluation.results import COMMANDS, Outcome
 from climassay.evaluation.scores import metrics_of
 from climassay.questions import Kind, Level, Question, option_letter
 from climassay.records.queries import list_run_entries
-from climassay.records.recorded_answers import (
-    RecordedAnswer,
-    search_answers,
-)
+from climassay.records.recorded_answers import RecordedAnswer, search_answers
 from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState

@@ -329,12 +329,7 @@ def _generation_report(run: StoredRun, _published: str) -> Report:
 
 _EXPERIMENT_TABLES = ("experiment", "cells", "questions", "passages", "metric_sources", "predictions")
 _REPORT_BUILDERS: Sequence[tuple[str, str, ReportBuilder, tuple[str, ...]]] = (
-    (
-        "",
-        "report",
-        lambda run, _published: report_from_data(run.details.results["report"][0]),
-        ("judges", "probe"),
-    ),
+    ("", "report", lambda run, _published: report_from_data(run.details.results["report"][0]), ("judges", "probe")),
     ("evaluate run", "outcomes", run_experiment_report, _EXPERIMENT_TABLES),
     ("evaluate mcq", "outcomes", run_experiment_report, _EXPERIMENT_TABLES),
     ("", "transcript", _factcheck_report, ("published",)),
