@@ -222,14 +222,14 @@ def test_a_job_whose_end_could_not_be_stored_is_done_again(error, place_on, data
     place = place_on(database_url)
     monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr("climassay.web.jobs.POLL_INTERVAL", 0.05)
-    end, failures = place.jobs._end, [error, error]
+    end, failures = place.jobs._end_job, [error, error]
 
     def fail(*arguments, **values):
         if failures:
             raise failures.pop()
         end(*arguments, **values)
 
-    monkeypatch.setattr(place.jobs, "_end", fail)
+    monkeypatch.setattr(place.jobs, "_end_job", fail)
     place.jobs.register("count", counting, "corpus")
     place.jobs.start(place)
     job = place.jobs.submit("count", "Count", {"to": 3})
@@ -242,14 +242,14 @@ def test_a_job_that_waits_for_room_says_so_until_it_goes_on(place_on, database_u
     place, is_full = place_on(database_url), threading.Event()
     monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr("climassay.web.jobs.POLL_INTERVAL", 0.05)
-    end = place.jobs._end
+    end = place.jobs._end_job
 
     def fail(*arguments, **values):
         if is_full.is_set():
             raise FullDatabaseError("full")
         end(*arguments, **values)
 
-    monkeypatch.setattr(place.jobs, "_end", fail)
+    monkeypatch.setattr(place.jobs, "_end_job", fail)
     place.jobs.register("count", counting, "corpus")
     place.jobs.start(place)
     is_full.set()

@@ -191,7 +191,7 @@ def set_example_count(task: Any, shots: int | None, seed: int) -> bool:
     return shots is None or task.get_config("num_fewshot") == shots
 
 
-def _mean_value(values: list[Any]) -> Any:
+def _mean(values: list[Any]) -> Any:
     return sum(values) / len(values)
 
 
@@ -309,7 +309,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         return f"{metric}{suffix}{'' if is_higher_better else LOWER},{filter_name}".replace(" ", "_")
 
     def _aggregate(self, metric: str) -> Aggregate:
-        result: Aggregate = self.task.aggregation().get(metric, _mean_value)
+        result: Aggregate = self.task.aggregation().get(metric, _mean)
         return result
 
     def constant_scores(self) -> tuple[evaluation.ConstantScore, ...]:

@@ -480,7 +480,7 @@ def compute_correction(scores: Sequence[OptionScores]) -> tuple[float, ...] | No
 def option_probabilities(
     scores: OptionScores, correction: "OptionScores | Sequence[float] | None" = None
 ) -> tuple[float, ...]:
-    """Return the probabilities of a request's options, corrected for its preferences in a prompt without content.
+    """Return the probabilities of a request's options, corrected by their scores in a prompt without content.
 
     Options that were named in an answer instead of scored are not corrected.
 
@@ -492,7 +492,7 @@ def option_probabilities(
         One probability per option, summing to 1.
 
     Raises:
-        ModelError: A required request failed.
+        ModelError: The request, or the one whose scores are the correction, failed.
     """
     if scores.error is not None:
         raise ModelError(scores.error)

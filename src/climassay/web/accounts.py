@@ -150,7 +150,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Valid one-time link of a user."""
+    """Valid one-time link with which a user sets a password or signs in."""
 
     user: User
     purpose: Purpose

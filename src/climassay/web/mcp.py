@@ -387,8 +387,8 @@ async def _run_in_thread(context: Context, function: Callable[[], T]) -> T:
         tasks.start_soon(notify)
         try:
             result = await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
-        except (ClimassayError, ToolError) as known:
-            error = known
+        except (ClimassayError, ToolError) as known_error:
+            error = known_error
         tasks.cancel_scope.cancel()
     if error is not None:
         raise ToolError(str(error))

@@ -249,9 +249,9 @@ def find_visible_job(app: AppState, user: User | None, job_id: str) -> Job:
         job = app.jobs.get(job_id)
     if job.kind == CHECK_KIND and user is not None:
         find_check(app, job.payload["check"], user)
-    is_own = user is not None and (job.by == user.name or user.may("follow others' work"))
-    is_open = job.kind == "ask" or (job.kind == "check" and user is not None)
-    if not is_own and not (is_open and may_read(user, app)):
+    may_follow = user is not None and (job.by == user.name or user.may("follow others' work"))
+    is_readable_kind = job.kind == "ask" or (job.kind == "check" and user is not None)
+    if not may_follow and not (is_readable_kind and may_read(user, app)):
         raise Forbidden("This is somebody else's work.")
     return job
 

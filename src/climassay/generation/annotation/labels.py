@@ -324,7 +324,7 @@ def _clean_text(text: str, subject: str) -> str:
 
 EDIT_FIELDS = ("edited_question", "edited_answer", "edited_options", "edited_correct")
 """Names of the fields of an edited question in exported tables and annotation tools. The answer of a cloze statement is
-the masked term. A multiple-choice question has options and the letter of the correct option instead of an answer."""
+its masked term. A multiple-choice question has options and the letter of the correct option instead of an answer."""
 
 
 def label_fields(draft: Draft, label: Label) -> dict[str, list[str]]:

@@ -93,7 +93,7 @@ def read_label_set(path: str | Path) -> LabelSet:
                 labelled_draft = label_by_experts(draft_from_row(row))
             else:
                 label = _pira_label(row) if has_ratings else _column_label(row, str(label_column))
-                labelled_draft = None if label is None else LabelledDraft(_row_draft(file, row, row_number), *label)
+                labelled_draft = None if label is None else LabelledDraft(_to_draft(file, row, row_number), *label)
         except InputError as error:
             skipped_rows.append(f"row {row_number}: {error}")
             continue
@@ -109,7 +109,7 @@ def read_label_set(path: str | Path) -> LabelSet:
     )
 
 
-def _row_draft(file: Path, row: Row, row_number: int) -> Draft:
+def _to_draft(file: Path, row: Row, row_number: int) -> Draft:
     """Convert a row of a question table to a draft.
 
     The label columns are removed first, because invalid rows could not be converted otherwise.

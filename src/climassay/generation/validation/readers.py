@@ -208,7 +208,7 @@ class StateReader:
         check_prompt(provenance, self.prompt)
 
     def read(self, drafts: Sequence[Draft], *, on_read: CountCallback | None = None) -> DraftFeatures:
-        """Compute two blocks, each of shape [drafts, layers * width]: the difference and the mean of the states."""
+        """Compute the difference and the mean of the states of the two options, each [drafts, layers * width]."""
         requests = [validation_request(draft, self.prompt, self.subject) for draft in drafts]
         result = harvest(self.model, requests, layers=self.layers, store=self.store, on_progress=on_read)
         states = result.states.astype(np.float64)

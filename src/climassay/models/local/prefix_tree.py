@@ -293,7 +293,7 @@ class SharedStates(NamedTuple):
     shared: tuple[tuple[Tensor | slice, Tensor], ...]
     """Row indices and tensor [heads, length, width] of each shared prefix."""
     row_states: Tensor
-    """States that each row does not share, [rows, heads, columns, width]."""
+    """States at the positions after each row's shared prefixes, [rows, heads, columns, width]."""
 
 
 class RowLayer(_Layer):

@@ -87,7 +87,7 @@ def schema_grammar(schema: Mapping[str, Any], *, max_string_length: int | None =
     lines = [
         f"root ::= {root.expression}",
         *builder.rules,
-        *_up_to_rules(builder.max_optional),
+        *_max_length_rules(builder.max_optional),
         *_block_rules(builder.long_lengths),
         character,
     ]
@@ -248,7 +248,7 @@ class _Builder:
         return name
 
 
-def _up_to_rules(max_optional: int) -> list[str]:
+def _max_length_rules(max_optional: int) -> list[str]:
     """Return rules for up to n characters, shared by all strings of a schema.
 
     Equivalent to ``char{0,n}``, for which xgrammar 0.2 computes each mask again: 10 ms per token for n = 60 and 480 ms

@@ -160,7 +160,7 @@ class DebateProgress:
         self.participants = {name: ParticipantProgress(name) for name in names}
 
     def _step_after_round(self, round_number: int) -> int:
-        """Return the number of the step that follows a round: questions to the advocates, or the verdict."""
+        """Return the number of the progress step after a round, in which advocates or the mediator are asked."""
         return 2 + round_number * (self._advocates + 2)
 
     def update(self, event: Event) -> None:
