@@ -265,7 +265,7 @@ def draft_id(*parts: object) -> str:
     return "q" + hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
 
 
-_DRAFT = TypeAdapter(Draft)
+_DRAFT_ADAPTER = TypeAdapter(Draft)
 
 
 def draft_from_row(row: Mapping[str, Any]) -> Draft:
@@ -275,7 +275,7 @@ def draft_from_row(row: Mapping[str, Any]) -> Draft:
         InputError: A field is missing, unknown or of the wrong type, or there is no passage.
     """
     try:
-        draft = _DRAFT.validate_json(json.dumps(row))
+        draft = _DRAFT_ADAPTER.validate_json(json.dumps(row))
         if not draft.passages:
             raise ValueError("it has no passage")
     except (TypeError, ValueError) as error:

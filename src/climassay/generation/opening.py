@@ -21,7 +21,7 @@ from climassay.generation.screening import (
     DuplicateFinder,
     Verification,
     check_names,
-    passage_fault,
+    find_passage_fault,
     screen,
 )
 from climassay.generation.terms import read_glossary
@@ -35,7 +35,7 @@ from climassay.records import RecordedModel, Records, Run
 from climassay.settings import resolve_file
 from climassay.workspace import Workspace
 
-Recorder = Callable[[Generator], RecordedModel]
+RecordModel = Callable[[Generator], RecordedModel]
 """Function that returns a model whose requests are recorded."""
 LoadModel = Callable[..., Generator]
 """Function with the arguments and result of :func:`climassay.models.load_model`."""
@@ -76,7 +76,7 @@ def open_writer(
     }
 
     def find_fault(passage: Passage) -> str | None:
-        return passage_fault(passage.text, recipe.screening.language, passage.headings)
+        return find_passage_fault(passage.text, recipe.screening.language, passage.headings)
 
     finder = ContextFinder(
         group,
@@ -203,7 +203,7 @@ def open_pipeline(
 
 
 def _validation_steps(
-    recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel
+    recipe: Recipe, record: RecordModel, prompts: Path | None, load: LoadModel
 ) -> Iterator[DecisionStep]:
     """Yield the validation step for kinds with a validator; yield nothing if no kind has a validator."""
     from climassay.generation.validation import ValidatorsByKind, load_validator, validate
@@ -220,7 +220,9 @@ def _validation_steps(
         yield partial(validate, validator=ValidatorsByKind(validators), threshold=recipe.validator.threshold)
 
 
-def _masking_steps(recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:
+def _masking_steps(
+    recipe: Recipe, record: RecordModel, prompts: Path | None, load: LoadModel
+) -> Iterator[DecisionStep]:
     """Yield the step that chooses and checks the terms of cloze statements; nothing if the recipe requests none."""
     if not recipe.counts.cloze:
         return

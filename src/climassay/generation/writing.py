@@ -316,20 +316,20 @@ class _QuestionWriter:
                 rendered_prompt.assistant_prefix,
             )
 
-        def does_fit(passages: Sequence[SourcePassage]) -> bool:
+        def fits_prompt(passages: Sequence[SourcePassage]) -> bool:
             request = build_request(passages)
             return token_count(model, model.render(request.messages, request.assistant_prefix)) <= max_prompt_tokens
 
         passages = draft.passages
         for count in range(len(passages), 0, -1):
-            if does_fit(passages[:count]):
+            if fits_prompt(passages[:count]):
                 return passages[:count], build_request(passages[:count])
         main = passages[0]
         sentence_ends = [end for _, end in sentence_spans(main.text)] or [len(main.text)]
         low, high = 0, len(sentence_ends) - 1  # the first sentence always stays; the whole passage does not fit
         while low + 1 < high:
             middle = (low + high) // 2
-            if does_fit((replace(main, text=main.text[: sentence_ends[middle]].rstrip()),)):
+            if fits_prompt((replace(main, text=main.text[: sentence_ends[middle]].rstrip()),)):
                 low = middle
             else:
                 high = middle

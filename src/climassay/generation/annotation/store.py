@@ -232,7 +232,7 @@ class AnnotationStore:
         return [kind for kind in KINDS if kind in kinds]
 
     def history(
-        self, dataset: str, annotator: str, limit: int = 20, *, after: str | None = None, decided: bool = False
+        self, dataset: str, annotator: str, limit: int = 20, *, after: str | None = None, settled_only: bool = False
     ) -> list[Label]:
         """Return an annotator's latest current labels, newest first.
 
@@ -241,13 +241,13 @@ class AnnotationStore:
             annotator: Name of the annotator.
             limit: Maximum number of labels.
             after: Key of a label, to return only earlier labels (pagination).
-            decided: Return only labels of settled items.
+            settled_only: Return only labels of settled items.
         """
         query = sa.select(annotations).where(*current_label_conditions(dataset, annotator=annotator))
         if after is not None:
             number = sa.select(annotations.c.number).where(annotations.c.dataset == dataset, annotations.c.key == after)
             query = query.where(annotations.c.number < number.scalar_subquery())
-        if decided:
+        if settled_only:
             settled_ids = sa.select(items.c.draft).where(items.c.dataset == dataset, items.c.state == "settled")
             query = query.where(annotations.c.draft.in_(settled_ids))
         with self._database.read() as connection:

@@ -61,7 +61,7 @@ def check(name: str, kinds: Sequence[Kind], description: str) -> Callable[[Check
     return add
 
 
-def right_answer(draft: Draft) -> str:
+def correct_answer(draft: Draft) -> str:
     """Return the text of the option marked as correct or, if no option is marked, the answer."""
     wording = draft.wording
     if wording.correct is not None and 0 <= wording.correct < len(wording.options):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.generation.draft import Draft
-from climassay.generation.screening.check import right_answer, stem, words
+from climassay.generation.screening.check import correct_answer, stem, words
 from climassay.models.contract import Encoder
 
 Shingles = NDArray[np.uint64]
@@ -123,7 +123,7 @@ class DuplicateFinder:
 
 def _question_and_answer(draft: Draft) -> str:
     # A cloze statement contains its answer, and may be masked later.
-    return draft.wording.question if draft.type.is_statement else f"{draft.wording.question} {right_answer(draft)}"
+    return draft.wording.question if draft.type.is_statement else f"{draft.wording.question} {correct_answer(draft)}"
 
 
 def _ordered_shingles(draft: Draft) -> list[int]:

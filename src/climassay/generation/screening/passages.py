@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from climassay.corpus.languages import FUNCTION_WORDS
-from climassay.generation.screening.question_checks import check_language, other_language
+from climassay.generation.screening.question_checks import check_language, detect_other_language
 
 MIN_WORDS = 20
 REFERENCE_SHARE = 0.05
@@ -92,7 +92,7 @@ _ROLES = re.compile(
 _AFFILIATED_PERSON = re.compile(r"[A-Z][\w.’'-]+\s+\((?:The\s+)?[A-Z][A-Za-z ]+\)")
 
 
-def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ()) -> str | None:
+def find_passage_fault(text: str, language: str = "en", headings: Sequence[str] = ()) -> str | None:
     """Return the fault that makes a passage unsuitable for writing questions; None if it is suitable.
 
     Args:
@@ -158,7 +158,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
         is_short = caption["mark"] and len(words) <= _MAX_CAPTION_WORDS
         if is_short or n_caption_words >= max(2, _MIN_CAPTION_SHARE * len(words)):
             return "figure legend"
-    if other_language(prose, language):
+    if detect_other_language(prose, language):
         return "other language"
     return "no sentences" if function_proportion < FUNCTION_SHARE else None
 

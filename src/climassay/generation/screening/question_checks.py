@@ -79,7 +79,7 @@ MIN_LANGUAGE_SHARE = 0.15
 _ET_AL = re.compile(r"\bet al\b")
 
 
-def other_language(text: str, required: str = "en") -> str | None:
+def detect_other_language(text: str, required: str = "en") -> str | None:
     """Detect a text in a language other than the required one.
 
     Returns:
@@ -118,7 +118,7 @@ def language_check(required: str = "en") -> Check:
     check_language(required)
 
     def examine(draft: Draft) -> str | None:
-        language = other_language(" ".join(draft.type.visible_texts(draft.content)), required)
+        language = detect_other_language(" ".join(draft.type.visible_texts(draft.content)), required)
         return None if language is None else f"It is written in {language}, not in {required}."
 
     return Check("other language", KINDS, "Is written in another language than the required one.", examine)

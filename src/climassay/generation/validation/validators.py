@@ -142,7 +142,7 @@ class TrainingRecord:
         return Subject(**self.provenance.settings.get("subject", {}))
 
     @classmethod
-    def parse(cls, facts: Mapping[str, Any]) -> "TrainingRecord":
+    def parse(cls, data: Mapping[str, Any]) -> "TrainingRecord":
         """Restore a record from a mapping that ``asdict`` produced.
 
         Raises:
@@ -150,8 +150,8 @@ class TrainingRecord:
         """
         from pydantic import TypeAdapter
 
-        fields = {name: facts[name] for name in ("calibrator", "threshold")}
-        provenance = Provenance.read(facts["provenance"])
+        fields = {name: data[name] for name in ("calibrator", "threshold")}
+        provenance = Provenance.read(data["provenance"])
         record = TypeAdapter(cls).validate_python({"provenance": provenance, **fields})
         if not record.kinds or record.subject is None:
             raise ValueError("it judges no kind of questions")

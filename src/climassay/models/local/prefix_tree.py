@@ -119,26 +119,26 @@ class PrefixTree:
         return results
 
     def _build(self) -> _Node:
-        """Build the tree by inserting the sorted rows one by one; ``spine`` is the path to the last inserted row."""
+        """Build the tree by inserting the sorted rows one by one; ``rightmost_path`` leads to the last inserted row."""
         root = _Node(self.n_cached_tokens, self.n_cached_tokens, 0)
-        spine = [root]
+        rightmost_path = [root]
         for index, row in enumerate(self._rows):
             n_shared = common_length(self._rows[index - 1], row) if index else self.n_cached_tokens
             divided_node = None
-            while spine[-1].end > n_shared:
-                divided_node = spine.pop()
+            while rightmost_path[-1].end > n_shared:
+                divided_node = rightmost_path.pop()
                 divided_node.last = index - 1
-            if divided_node is not None and spine[-1].end < n_shared:
+            if divided_node is not None and rightmost_path[-1].end < n_shared:
                 # The upper part replaces the last child of its parent.
                 upper_node = _Node(divided_node.start, n_shared, divided_node.first, children=[divided_node])
                 divided_node.start = n_shared
-                spine[-1].children[-1] = upper_node
-                spine.append(upper_node)
+                rightmost_path[-1].children[-1] = upper_node
+                rightmost_path.append(upper_node)
             if n_shared < len(row):
                 leaf = _Node(n_shared, len(row), index)
-                spine[-1].children.append(leaf)
-                spine.append(leaf)
-        for node in spine:
+                rightmost_path[-1].children.append(leaf)
+                rightmost_path.append(leaf)
+        for node in rightmost_path:
             node.last = len(self._rows) - 1
         # Children before parents, without recursion: a path may be thousands of nodes long.
         nodes = [root]

@@ -127,7 +127,7 @@ class DatasetRequest:
         name = annotator or self.user.name
         if name != self.user.name and not self.user.may("adjudicate"):
             raise Forbidden("Only adjudicators can see other annotators' labels.")
-        return self.store.history(self.dataset, name, limit, after=after, decided=name != self.user.name)
+        return self.store.history(self.dataset, name, limit, after=after, settled_only=name != self.user.name)
 
     def progress_values(self, done: str) -> dict[str, Any]:
         """Return the user's progress as template values, with a message for the key ``done``."""

@@ -311,12 +311,12 @@ class FileOutcome:
     """Sentences that say what was left out of the file, or why it was refused."""
 
 
-_ADDITION, _OUTCOME = TypeAdapter(Addition), TypeAdapter(FileOutcome)
+_ADDITION_ADAPTER, _OUTCOME_ADAPTER = TypeAdapter(Addition), TypeAdapter(FileOutcome)
 
 
 def parse_addition(job: Job) -> Addition:
     """Validate the payload of an upload's job and return its addition."""
-    return _ADDITION.validate_python(job.payload)
+    return _ADDITION_ADAPTER.validate_python(job.payload)
 
 
 def store_addition(
@@ -387,7 +387,7 @@ def add_documents(app: AppState, payload: dict[str, Any], report: JobReport) -> 
         Result of the job: path of its page, name of the collection, and numbers of added documents, added passages and
         refused files.
     """
-    addition = _ADDITION.validate_python(payload)
+    addition = _ADDITION_ADAPTER.validate_python(payload)
     n_reported = len(_load_outcomes(app, report.job))
     for number, file in enumerate(addition.upload.files[n_reported:], start=n_reported + 1):
         description = f"of {file.name}" + (f" (file {number} of {len(addition.upload.files)})" if number > 1 else "")
@@ -413,7 +413,7 @@ def list_outcomes(app: AppState, job: Job) -> tuple[FileOutcome, ...]:
 
 
 def _load_outcomes(app: AppState, job: str) -> tuple[FileOutcome, ...]:
-    return tuple(_OUTCOME.validate_python(event.body) for event in app.jobs.events(job) if event.kind == "file")
+    return tuple(_OUTCOME_ADAPTER.validate_python(event.body) for event in app.jobs.events(job) if event.kind == "file")
 
 
 def _add_file(
