@@ -284,7 +284,7 @@ def test_an_answer_of_the_bundled_model_that_is_cut_off_is_decided_against():
 
 MCQ = {"question": "What reflects most sunlight?", "answer": "Clouds", "distractors": ["Oceans", "Forests", "Deserts"]}
 FREEFORM = {"question": "Why is snow bright?", "answer": "Its grains scatter light many times."}
-LONGEST_OPTION, LONGEST_STATEMENT = TYPES["mcq"].writer_texts["answer"], TYPES["cloze"].writer_texts["statement"]
+LONGEST_OPTION, LONGEST_STATEMENT = TYPES["mcq"].text_fields["answer"], TYPES["cloze"].text_fields["statement"]
 
 
 def read(kind, answer, **options):

@@ -56,14 +56,14 @@ def answer_schema(kind: Kind, names_masked_term: bool = True) -> dict[str, Any]:
     properties |= {
         name: {"type": "string", "maxLength": length} for name, length in _text_fields(kind, names_masked_term)
     }
-    for name, (count, length) in TYPES[kind].writer_lists.items():
+    for name, (count, length) in TYPES[kind].list_fields.items():
         items = {"type": "string", "maxLength": length}
         properties[name] = {"type": "array", "minItems": 0, "maxItems": count, "items": items}
     return object_schema(properties)
 
 
 def _text_fields(kind: Kind, names_masked_term: bool) -> list[tuple[str, int]]:
-    return [(name, length) for name, length in TYPES[kind].writer_texts.items() if names_masked_term or name != TERM]
+    return [(name, length) for name, length in TYPES[kind].text_fields.items() if names_masked_term or name != TERM]
 
 
 def example_answer(question: Question, names_masked_term: bool = True) -> str:
@@ -103,7 +103,7 @@ def read_wording(kind: Kind, text: str, *, names_masked_term: bool = True, posit
     refusal = fields.get("declined")
     if isinstance(refusal, str) and not is_blank(refusal):
         # Small models copy the passage into this field and write a question all the same.
-        texts = [fields.get(name) for name in TYPES[kind].writer_texts]
+        texts = [fields.get(name) for name in TYPES[kind].text_fields]
         if not any(isinstance(text, str) and not is_blank(text) for text in texts):
             raise DeclinedError(" ".join(refusal.split()))
     values: dict[str, Any] = {}
@@ -114,7 +114,7 @@ def read_wording(kind: Kind, text: str, *, names_masked_term: bool = True, posit
         term = fields.get(TERM)
         # A statement may lack its term: a masker then chooses it.
         values[TERM] = "" if not isinstance(term, str) or is_blank(term) else term.strip()
-    for name, (count, length) in TYPES[kind].writer_lists.items():
+    for name, (count, length) in TYPES[kind].list_fields.items():
         entries = fields[name] if isinstance(fields.get(name), list) else []
         if len(entries) < count:
             raise UnreadableAnswerError(f"The reply has {len(entries)} {name} instead of {count}.")

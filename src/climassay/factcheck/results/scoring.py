@@ -336,17 +336,17 @@ def _compute_metrics(codes: _EncodedVerdicts, names: Sequence[str], resampling: 
     counts = np.bincount(cell_indices, minlength=k * (k + 1)).reshape(k, k + 1)
     resampled_counts = _resample_counts(cell_indices, codes.claims, counts.size, resampling).reshape(-1, k, k + 1)
     constant_index = int(counts.sum(1).argmax())
-    claims = int(codes.claims.max()) + 1
+    n_claims = int(codes.claims.max()) + 1
 
-    def estimates(sample: NDArray[np.int64], samples: NDArray[np.int64]) -> list[Estimate]:
+    def compute_estimates(sample: NDArray[np.int64], samples: NDArray[np.int64]) -> list[Estimate]:
         bounds = np.quantile(
             _compute_averages(samples), [(1 - resampling.level) / 2, (1 + resampling.level) / 2], axis=1
         )
         return [
             Estimate(
                 value,
-                share_interval(Interval(*interval_bounds), value, claims, resampling.level, ends_only=True),
-                claims,
+                share_interval(Interval(*interval_bounds), value, n_claims, resampling.level, ends_only=True),
+                n_claims,
                 resampling.level,
             )
             for value, interval_bounds in zip(
@@ -354,8 +354,8 @@ def _compute_metrics(codes: _EncodedVerdicts, names: Sequence[str], resampling: 
             )
         ]
 
-    accuracy, precision, recall, f1 = estimates(counts, resampled_counts)
-    constant_estimates = estimates(
+    accuracy, precision, recall, f1 = compute_estimates(counts, resampled_counts)
+    constant_estimates = compute_estimates(
         _predict_constant(counts, constant_index), _predict_constant(resampled_counts, constant_index)
     )
     truth_counts, predicted_counts = counts.sum(1), counts[:, :k].sum(0)

@@ -79,10 +79,10 @@ class QuestionType:
     """Maximum number of tokens in an answer."""
     draft_tokens: int = 90
     """Typical number of tokens of a generated question with its answer, as JSON."""
-    writer_texts: Mapping[str, int] = MappingProxyType({"question": 2000, "answer": 2000})
+    text_fields: Mapping[str, int] = MappingProxyType({"question": 2000, "answer": 2000})
     """Maximum number of characters of each text that a model writes for a question, by name. Models follow the lengths
     in the prompt; these limits are higher and only stop endless texts."""
-    writer_lists: Mapping[str, tuple[int, int]] = MappingProxyType({})
+    list_fields: Mapping[str, tuple[int, int]] = MappingProxyType({})
     """Size of each list of texts that a model writes for a question, by name: the number of texts in the list, and the
     maximum number of characters of each."""
     category: str = "question-answering"
@@ -172,7 +172,7 @@ class QuestionType:
         """Create a question from the texts and lists that a model wrote.
 
         Args:
-            fields: Texts and lists by the names in :attr:`writer_texts` and :attr:`writer_lists`.
+            fields: Texts and lists by the names in :attr:`text_fields` and :attr:`list_fields`.
             position: Index at which to place the correct option.
             generator: Random generator, for example for the order of distractors.
         """

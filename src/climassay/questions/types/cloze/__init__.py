@@ -43,7 +43,7 @@ class Cloze(QuestionType):
     """Maximum number of tokens in an answer, enough for one scientific word and to detect a longer answer."""
     draft_tokens = 50
     metrics = ("exact_match", "exact_match_normalised", "phrase_similarity")
-    writer_texts = MappingProxyType({"statement": 1000, "term": 60})
+    text_fields = MappingProxyType({"statement": 1000, "term": 60})
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
         """Return the statement with its gap written as ``<MASK>``.

@@ -166,7 +166,7 @@ class LongForm(QuestionType):
     is_judged = True
     has_levels = False
     max_tokens = 700
-    writer_texts = MappingProxyType({"question": 2000, "answer": 6000})
+    text_fields = MappingProxyType({"question": 2000, "answer": 6000})
     metrics = (
         "rubric_score", "rubric_must", "rubric_uncontradicted", "presentation", "epistemics",
         "points_supported", "references_found",

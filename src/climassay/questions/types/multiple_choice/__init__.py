@@ -33,8 +33,8 @@ class MultipleChoice(QuestionType):
     """Maximum number of tokens in an answer, enough for ``The answer is (c)``."""
     draft_tokens = 130
     metrics = ("accuracy",)
-    writer_texts = MappingProxyType({"question": 2000, "answer": 1000})
-    writer_lists = MappingProxyType({"distractors": (N_DISTRACTORS, 1000)})
+    text_fields = MappingProxyType({"question": 2000, "answer": 1000})
+    list_fields = MappingProxyType({"distractors": (N_DISTRACTORS, 1000)})
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
         """Return the question with its options.

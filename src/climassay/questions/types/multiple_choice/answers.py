@@ -134,7 +134,7 @@ class _ChoiceFinder:
         """Rejected letters, each with the index of its token."""
 
     def find_choice(self, accepts_only_label: bool = True) -> int | None:
-        """Return the letter of the last statement; None if the answer retracts or contradicts it.
+        """Return the letter (0 for A) of the last statement; None if the answer retracts or contradicts it.
 
         With ``accepts_only_label``, an answer without a statement chooses the only letter that it writes as a label.
         """

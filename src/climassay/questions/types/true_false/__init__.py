@@ -47,7 +47,7 @@ class TrueFalse(QuestionType):
     max_tokens = 8
     """Maximum number of tokens in an answer, enough for ``The statement is false``."""
     metrics = ("accuracy",)
-    writer_texts = MappingProxyType({"true_statement": 1000, "false_statement": 1000})
+    text_fields = MappingProxyType({"true_statement": 1000, "false_statement": 1000})
     checks = (
         TypeCheck(
             "question for a statement",
