@@ -28,7 +28,7 @@ FLOW = (
     ("integrations",),
     ("session",),
     ("api",),
-    ("demo",),
+    ("demo", "reproduction"),
     ("doctor", "web"),
     ("cli",),
 )

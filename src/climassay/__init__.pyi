@@ -94,11 +94,6 @@ from .api.records import (
     restore_records as restore_records,
     show_record as show_record,
 )
-from .api.reproduction import (
-    reproduce_climaqa as reproduce_climaqa,
-    reproduce_climinator as reproduce_climinator,
-    reproduce_ppairs as reproduce_ppairs,
-)
 from .api.scores import evaluate_entailment as evaluate_entailment, score_answers as score_answers
 from .api.tagging import (
     evaluate_tagger as evaluate_tagger,
@@ -128,6 +123,11 @@ from .judging import Item as Item
 from .models import ModelOptions as ModelOptions, load_model as load_model
 from .models.encoders import load_encoder as load_encoder
 from .questions import read_questions as read_questions
+from .reproduction.papers import (
+    reproduce_climaqa as reproduce_climaqa,
+    reproduce_climinator as reproduce_climinator,
+    reproduce_ppairs as reproduce_ppairs,
+)
 from .session import Session as Session
 from .workspace import Workspace as Workspace
 
