@@ -19,12 +19,8 @@ from .evaluation.evaluation_result import Evaluation as Evaluation
 from .api.claims import (
     check_claim as check_claim,
     check_claims as check_claims,
-    estimate_debates as estimate_debates,
-    export_checks as export_checks,
-    list_checks as list_checks,
     list_claims as list_claims,
     score_verdicts as score_verdicts,
-    show_check as show_check,
 )
 from .api.confidence import (
     diff_confidence as diff_confidence,
@@ -118,6 +114,12 @@ from .api.validation import (
 from .confidence.tagging import load_tagger as load_tagger
 from .corpus import Collection as Collection
 from .errors import ClimassayError as ClimassayError
+from .factcheck.saved_checks import (
+    export_checks as export_checks,
+    list_checks as list_checks,
+    show_check as show_check,
+)
+from .factcheck.session_debates import estimate_debates as estimate_debates
 from .factcheck.fallacies import find_fallacies as find_fallacies
 from .judging import Item as Item
 from .models import ModelOptions as ModelOptions, load_model as load_model

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter, Token, convert
 
 from climassay.api import judges as api
-from climassay.api.claims import PRIMER_CLAIMS
 from climassay.cli.commands import add_command
 from climassay.cli.options import (
     POSITIVE,
@@ -20,7 +19,7 @@ from climassay.cli.options import (
 )
 from climassay.errors import InputError
 from climassay.judging.settings import BenchmarkSettings, InsertMode, ProbeSettings, SortMethod
-from climassay.primer import claims_path
+from climassay.primer import PRIMER_CLAIMS, claims_path
 from climassay.reporting.results import write_rows
 
 if TYPE_CHECKING:

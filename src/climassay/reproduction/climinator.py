@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from climassay import factcheck
-from climassay.api.claims import check_claims, claim_table, estimate_debates, sample_claims
+from climassay.api.claims import check_claims
 from climassay.errors import InputError
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP, MEDIATOR, round_outcome, verdict_of
 from climassay.factcheck.results.scoring import RowScores, VerdictMetrics, score_verdicts
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, Scale
+from climassay.factcheck.session_debates import estimate_debates
 from climassay.factcheck.transcript import Transcript
 from climassay.io import parse_rows, read_bytes
 from climassay.models import Generator
@@ -112,8 +113,10 @@ class ClimateClaims:
         if file is None:
             return None
         if table == "5":
-            return claim_table(file)
-        claims = claim_table(file, factcheck.ClaimColumns(verdict=self.truth or _find_verdict_column(file)))
+            return factcheck.ClaimTable.load(file)
+        claims = factcheck.ClaimTable.load(
+            file, factcheck.ClaimColumns(verdict=self.truth or _find_verdict_column(file))
+        )
         CLIMATE_FEEDBACK.comparable_counts(verdict for verdict in claims.verdicts if verdict is not None)
         return claims
 
@@ -243,7 +246,7 @@ class CliminatorRecipe(Recipe):
     def _load_claims(self, table: str) -> factcheck.ClaimTable:
         claims = self.claims.read(table)
         assert claims is not None
-        return sample_claims(claims, self.limit, self.seed)
+        return claims.sample(self.limit, self.seed)
 
     def _make_settings(self, table: str, system: str, model: Generator | str) -> DebateSettings:
         names = ["IPCC"] if system == "Climinator (B)" else self._list_sources()
