@@ -67,7 +67,6 @@ from .api.generation import (
     screen as screen,
 )
 from .api.judges import (
-    benchmark_judges as benchmark_judges,
     compare_texts as compare_texts,
     evaluate_judge as evaluate_judge,
     insert as insert,
@@ -121,7 +120,7 @@ from .factcheck.saved_checks import (
 )
 from .factcheck.session_debates import estimate_debates as estimate_debates
 from .factcheck.fallacies import find_fallacies as find_fallacies
-from .judging import Item as Item
+from .judging import Item as Item, benchmark_judges as benchmark_judges
 from .models import ModelOptions as ModelOptions, load_model as load_model
 from .models.encoders import load_encoder as load_encoder
 from .questions import read_questions as read_questions

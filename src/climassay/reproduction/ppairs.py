@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from climassay import judging
-from climassay.api.judges import benchmark_judges
 from climassay.confidence.vocabulary import TAGS
 from climassay.errors import InputError
 from climassay.io import find_column, parse_rows, read_bytes
@@ -141,7 +140,9 @@ class PpairsRecipe(Recipe):
             train_items=N_TRAINING, seed=self.seed, as_published=True, probe=judging.ProbeSettings((_LAST_LAYER,))
         )
         methods = ("direct", "pairs", "ppairs")
-        benchmark = benchmark_judges(tasks, settings, methods, file=file, model=model, workspace=session).benchmark
+        benchmark = judging.benchmark_judges(
+            tasks, settings, methods, file=file, model=model, workspace=session
+        ).benchmark
         part = _Part(model_label(model.name), (benchmark.run,))
         headings = {aspect: heading for heading, aspect in ASPECTS.items()}
         for result in benchmark.results:
@@ -186,7 +187,7 @@ class PpairsRecipe(Recipe):
             )
             task = judging.JudgeTask(quality, claims)
             methods = ("direct", "zero-shot") if domain == "Energy" else ("direct", "zero-shot", "ppairs")
-            benchmark = benchmark_judges(
+            benchmark = judging.benchmark_judges(
                 [task], settings, methods, file=self.claims[domain], model=model, workspace=session
             ).benchmark
             part = _Part(model_label(model.name), (benchmark.run,))
