@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay import judging
-from climassay.api.learned import check_model_path
 from climassay.errors import InputError, NoAnswerError
 from climassay.judging.settings import InsertMode, SortMethod
 from climassay.models import DEFAULT_MODEL, Generator
@@ -336,6 +335,7 @@ def train_judge(
     """
     from climassay.judging.judges import layer_choices, layers_of, open_weights
     from climassay.judging.opened_judge import as_item_table, find_quality
+    from climassay.learning.model_file import check_model_path
 
     output = None if output is None else Path(output)
     if output is not None:

@@ -5,7 +5,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from climassay.api.learned import comparison_table
 from climassay.metrics.results import ScoredAnswers, ScoredEntailment
 from climassay.models import Generator
 from climassay.prompts import load_prompt
@@ -73,6 +72,8 @@ def score_answers(
 
 
 def _make_score_tables(scores: "Sequence[EntailmentScores]") -> list[Table]:
+    from climassay.learning.evaluation import comparison_table
+
     two_class_table = comparison_table([(score.scorer, score.two_class) for score in scores], "SUPPORTS or REFUTES")
     three_class_table = comparison_table([(score.scorer, score.three_class) for score in scores], "Three relations")
     rows = []

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay import generation
-from climassay.api.learned import check_model_path, provenance_data
 from climassay.errors import InputError
-from climassay.models import ModelOptions, OpenWeights
+from climassay.models import ModelOptions
 from climassay.models.provider import is_served
 from climassay.models.servers import OPENAI, find_server
 from climassay.reporting import Report, Section, Table
@@ -41,14 +40,13 @@ def open_reader(
         InputError: The model does not expose hidden states.
     """
     from climassay.generation.validation import StateReader, TextReader, validation_prompt
+    from climassay.judging.judges import open_weights
 
     if method == "features":
         return TextReader(session.encoder(encoder))
-    open_weights_model = session.load(model)
-    if not isinstance(open_weights_model, OpenWeights):
-        raise InputError(f"A probe reads hidden states: use a local: model, not {model}.")
+    weights = open_weights(session.load(model), "A probe")
     prompt = validation_prompt(session.options.prompts)
-    return StateReader(open_weights_model, prompt, layers, session.activations, subject or generation.Subject())
+    return StateReader(weights, prompt, layers, session.activations, subject or generation.Subject())
 
 
 def train_validator(
@@ -101,6 +99,7 @@ def train_validator(
     from climassay.generation.validation import train_validator as fit_validator
     from climassay.generation.validation.labels import threshold_table
     from climassay.learning.evaluation import reliability_plot
+    from climassay.learning.model_file import check_model_path
 
     labels, output = Path(labels), Path(output)
     table, subject = read_label_set(labels), _make_subject(field)
@@ -312,7 +311,7 @@ def show_validator(validator: Path | str) -> Shown:
 
     validator = Path(validator)
     record = read_training_record(validator)
-    source = provenance_data(record.provenance)
+    source = record.provenance.summary()
     facts = {**source.pop("settings"), **source}
     rows = [
         (name.replace("_", " "), _format_value(value)) for name, value in facts.items() if value not in ("", (), None)
