@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from climassay import evaluation
 from climassay.api.records import with_failed_calls
@@ -19,13 +19,10 @@ from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.evaluation import Experiment, PublishedScore
-    from climassay.evaluation.comparing import ModelMeans, SelfPreference
     from climassay.evaluation.judge_check import JudgeCheck
 
 
 EVERY = "all"
-ANCHORS = ("accuracy", "factual_accuracy")
-PUBLISHED = "published"
 
 
 def _load_experiment(session: Session, run: str) -> "Experiment":
@@ -242,12 +239,18 @@ def compare_benchmarks(
     Raises:
         InputError: A run does not exist, or the benchmarks have too few models in common.
     """
-    from climassay.evaluation.comparing import agreement_table, means_table, self_preference_table
+    from climassay.evaluation.comparing import (
+        agreement_table,
+        find_self_preferences,
+        load_means,
+        means_table,
+        self_preference_table,
+    )
 
     with Session.opened(workspace) as session:
-        benchmarks = [_load_means(session, name, setting) for name in (first, second)]
+        benchmarks = [load_means(session.records, name, setting) for name in (first, second)]
     agreements = evaluation.rank_agreement(*benchmarks, resamples=resamples, seed=seed)
-    self_preferences = [] if generator is None else _test_self_preference(benchmarks, generator, seed)
+    self_preferences = [] if generator is None else find_self_preferences(benchmarks, generator, seed)
     return Shown(
         {
             "agreement": agreements,
@@ -259,33 +262,6 @@ def compare_benchmarks(
             *(self_preference_table(preferences, benchmark) for benchmark, preferences in self_preferences),
         ],
     )
-
-
-def _load_means(session: Session, name: str, setting: str) -> "ModelMeans":
-    from climassay.evaluation.paper_scores import Dataset
-
-    run, _, dataset = name.partition(":")
-    if run != PUBLISHED:
-        return evaluation.experiment_means(_load_experiment(session, run), setting, dataset or None)
-    if dataset in get_args(Dataset):
-        return evaluation.published_means(cast("Dataset", dataset), setting)
-    raise InputError(f"The published results are published:gold and published:silver, not {name!r}.")
-
-
-def _test_self_preference(
-    benchmarks: "Sequence[ModelMeans]", generator: str, seed: int
-) -> "list[tuple[ModelMeans, list[SelfPreference]]]":
-    """Return (benchmark, preferences) for each benchmark and anchor; raise an error if none has enough models."""
-    results, errors = [], []
-    for benchmark in benchmarks:
-        for anchor in ANCHORS:
-            try:
-                results.append((benchmark, evaluation.self_preference(benchmark, generator, anchor, seed=seed)))
-            except InputError as error:
-                errors.append(error)
-    if not results:
-        raise errors[0]
-    return results
 
 
 def check_judge(
