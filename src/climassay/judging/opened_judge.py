@@ -145,7 +145,7 @@ def find_quality(name: Quality | str) -> Quality:
     if isinstance(name, Quality):
         return name
     if name == "claims" or name == "confidence":
-        return quality(name)
+        return quality(name)  # type: ignore[arg-type]
     return quality("text", name) if name in aspect_names() else quality("own", sentence=name)
 
 
