@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from climassay.evaluation import Prepared, Setting, TaskPrompts, ask_mcq
+from climassay.evaluation import PromptContext, Setting, TaskPrompts, ask_mcq
 from climassay.integrations.benchmark import JUDGED, SCORES, answer_of, score_answer
-from climassay.metrics import Answered, Scorer, sentence_encoder
+from climassay.metrics import AnswerItem, Scorer, sentence_encoder
 from climassay.models.local.model import LocalModel
 from climassay.questions import Question
 from published_sample import sample
@@ -54,7 +54,7 @@ def test_scores_are_those_of_an_experiment(kind, form, judge):
     text = ANSWERS[form].format(answer=question.answer)
     scorer = Scorer(sentence_encoder(), "local:minilm", judge)
     taken = question.type.parse_answer(text)
-    (expected,) = scorer.score(kind, [Answered(question.question, question.answer, taken)])
+    (expected,) = scorer.score(kind, [AnswerItem(question.question, question.answer, taken)])
     given = score_answer(question, text, entailment="shared words")
     assert given == pytest.approx(expected)
     assert answer_of(question, text) == taken
@@ -111,7 +111,7 @@ def test_the_harness_chooses_the_same_texts_on_the_same_prompts(tmp_path):
 
     model = LocalModel(f"local:{save_tiny(tmp_path)}")
     asked, prompts = questions(40), TaskPrompts.load()
-    setting = Setting("default", lambda those, _: [Prepared() for _ in those])
+    setting = Setting("default", lambda those, _: [PromptContext() for _ in those])
     predictions = ask_mcq(asked, model, [setting], prompts, scorings=list(SAME))
     rows = []
     for question in asked:

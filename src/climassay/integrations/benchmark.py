@@ -13,7 +13,7 @@ from climassay import evaluation
 from climassay.errors import InputError
 from climassay.io import parse_rows, read_bytes
 from climassay.metrics import sentence_encoder
-from climassay.metrics.registry import Answered, Scorer, metrics_for
+from climassay.metrics.registry import AnswerItem, Scorer, metrics_for
 from climassay.models.contract import Message
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.questions import KINDS, PRIMER, TYPES, Kind, Level, Question, read_questions
@@ -278,7 +278,7 @@ def score_answer(
         sentence_encoder(encoder) if question.type.has_gap else BUNDLED_ENCODER,
         entailment=None if entailment is None or not JUDGED[question.kind] else _judge(entailment),
     )
-    (scores,) = scorer.score(question.kind, [Answered(question.question, question.answer, answer)])
+    (scores,) = scorer.score(question.kind, [AnswerItem(question.question, question.answer, answer)])
     return scores
 
 

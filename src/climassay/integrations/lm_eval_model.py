@@ -224,7 +224,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             [context] = contexts
             chat = self._chat(context)
             last_message = replace(chat[-1], content=f"{chat[-1].content}\n\n{text}")
-            sampling = contract.Sampling(max_tokens=profile_of(self._model).room(self._max_gen_toks))
+            sampling = contract.Sampling(max_tokens=profile_of(self._model).limit_answer_tokens(self._max_gen_toks))
             chat_requests.append(contract.GenerationRequest((*chat[:-1], last_message), sampling))
         with self._counted(len(chat_requests), "Generating", True) as count:
             answers = self._model.generate(chat_requests, on_result=count)
@@ -243,7 +243,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         """Yield a callback that counts answers, either in the progress callbacks or in a progress bar."""
         progress = self._progress
         if progress is not None:
-            progress.on_more(total)
+            progress.on_answers_added(total)
             yield lambda *_: progress.on_answer(1)
             return
         with tqdm(total=total, disable=is_quiet, desc=noun) as bar:

@@ -35,7 +35,7 @@ from climassay.learning.evaluation import Calibration, calibration
 from climassay.learning.harvest import ActivationStore, Harvest, harvest
 from climassay.models.contract import OpenWeights, OptionRequest, OptionScorer, OptionScores
 from climassay.registry import Registry
-from climassay.reporting import percent, percent_interval, shown_p_value
+from climassay.reporting import format_p_value, percent, percent_interval
 from climassay.statistics import paired_differences, percentile_interval, wilson_interval
 from climassay.statistics.agreement import kendall_of_resamples, spearman_of_resamples
 
@@ -585,7 +585,7 @@ class PairedFigure:
         if figure.value is None or figure.low is None or figure.high is None or self.p_value is None:
             return _NONE, _NONE, _NONE
         interval = f"{100 * figure.low:+.1f} to {100 * figure.high:+.1f}"
-        return f"{100 * figure.value:+.1f}", interval, shown_p_value(self.p_value)
+        return f"{100 * figure.value:+.1f}", interval, format_p_value(self.p_value)
 
 
 def correctness(test: JudgedPairs) -> FloatArray:

@@ -32,7 +32,7 @@ from climassay.reporting.paper_tables import (
     PartEstimate,
     Reproduction,
     ReproductionEstimate,
-    scaled,
+    scale_estimate,
 )
 from climassay.reporting.tables import skipped_note
 from climassay.reproduction.recipe import CHARACTERS_PER_TOKEN, Recipe, name_of
@@ -238,7 +238,7 @@ class ClimaqaRecipe(Recipe):
             ) is not None and score.cell.task in spec.tasks:
                 system = f"{score.cell.model}{_SUFFIXES[score.cell.setting]}"
                 is_percent = score.metric in ("accuracy", "exact_match")
-                rows.setdefault(system, {})[column] = scaled(score.estimate) if is_percent else score.estimate
+                rows.setdefault(system, {})[column] = scale_estimate(score.estimate) if is_percent else score.estimate
         constants = {
             column_by_score[constant.metric, constant.level]: 100.0 * constant.value
             for constant in result.scores.constants

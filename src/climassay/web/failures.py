@@ -99,7 +99,7 @@ _KNOWN_ERRORS = (
         "Try again in a few minutes.",
     ),
     (
-        r"connection to .* failed",
+        r"connection to .{1,300} failed",
         "The model’s server cannot be reached.",
         f"Try again later. If that does not help, tell {_OWNER}.",
     ),
@@ -114,12 +114,12 @@ _KNOWN_ERRORS = (
         "Start a new check, which will use the documents that are there now.",
     ),
     (
-        r"The prompt has .* tokens|context length|context window|answered 413",
+        r"The prompt has .{1,100} tokens|context length|context window|answered 413",
         "Together, the claim and the passages are longer than the model can read.",
         f"Shorten the claim, or ask {_OWNER} for a model that reads more.",
     ),
     (
-        r"memory of .* not enough|out of memory",
+        r"memory of .{1,100} not enough|out of memory",
         "The model needs more memory than this server has.",
         f"Tell {_OWNER}, who can choose a smaller one.",
     ),

@@ -20,7 +20,6 @@ import math
 import os
 import threading
 import time
-import traceback
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -305,7 +304,7 @@ class Jobs:
             except RecordsError as error:
                 _LOGGER.error("%s", error)
             except Exception:
-                traceback.print_exc()
+                _LOGGER.exception("Jobs could not be queued again.")
             self._stopping.wait(HEARTBEAT_SECONDS)
 
     def close(self) -> None:
@@ -433,7 +432,7 @@ class Jobs:
                 _LOGGER.error("%s", error)
                 self._stopping.wait(POLL_INTERVAL)
             except Exception:
-                traceback.print_exc()
+                _LOGGER.exception("The state of a job could not be stored.")
                 self._stopping.wait(POLL_INTERVAL)
 
     def queued(self, lane: Lane) -> "Sequence[Job]":
@@ -518,7 +517,7 @@ class Jobs:
         except ClimassayError as error:
             self._end(job.id, "failed", error=str(error))
         except Exception as error:
-            traceback.print_exc()
+            _LOGGER.exception("A job failed.")
             self._end(job.id, "failed", error=f"Something unexpected went wrong ({type(error).__name__}).")
         else:
             self._end(job.id, "done", result=result)

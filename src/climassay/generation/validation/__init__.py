@@ -1,6 +1,6 @@
 """Validators: models that learn from experts' labels which questions are valid, and active learning.
 
-Liu et al. 2025 (ClimaQA), section 4.4 and appendix A.5.2. See docs/generation_validator.md.
+Manivannan et al. 2025 (ClimaQA), section 4.4 and appendix A.5.2. See docs/generation_validator.md.
 """
 
 from climassay.generation.validation.active_learning import STRATEGIES, Acquisition, choose_next

@@ -89,13 +89,13 @@ def run_tasks(
         runner = _Runner(plan, exit_stack.enter_context(tempfile.TemporaryDirectory(prefix="climassay-inspect-")))
         n_answers_by_task = runner.planned()
         n_expected = sum(n_answers_by_task.values())
-        progress.on_more(n_expected)
+        progress.on_answers_added(n_expected)
 
         def on_answer(count: int) -> None:
             nonlocal n_expected
             n_expected -= count
             if n_expected < 0:  # a sample may take several requests, a number that is unknown before
-                progress.on_more(count)
+                progress.on_answers_added(count)
             progress.on_answer(count)
 
         evaluated_model = inspect_model(recorded_model, on_answer=on_answer)

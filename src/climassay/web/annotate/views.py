@@ -41,7 +41,7 @@ from climassay.questions.types.longform import (
     possible_ratings,
     read_rubric,
 )
-from climassay.reporting.marking import Piece, marked
+from climassay.reporting.marking import Piece, highlight_words
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
 from climassay.web.failures import missing_if_invalid
@@ -377,7 +377,9 @@ def item_view(
         "first_term": original_wording.answer if has_gap else "",
         "parts": statement_parts(wording.question, term, item.term_candidates) if has_gap else (),
         "suggested": item.suggested_term if has_gap else None,
-        "passages": [(source, marked(source.text, supporting_words)) for source in draft.passages if source.text],
+        "passages": [
+            (source, highlight_words(source.text, supporting_words)) for source in draft.passages if source.text
+        ],
         "generated": bool(draft.origin.model),
         "reasons": [(reason, reason.name in selected_reasons) for reason in ANNOTATION_REASONS],
         "rating": _rating_values(item, label, form) if is_rating(draft.wording) else None,

@@ -11,15 +11,15 @@ from climassay.errors import ClimassayError, LostDatabaseError
 from climassay.factcheck import Claim, Transcript
 from climassay.factcheck.check_records import StoredCheck
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate.steps import EntailmentRequest, Request, SearchRequest, TextRequest
+from climassay.factcheck.debate.requests import EntailmentRequest, Request, SearchRequest, TextRequest
 from climassay.factcheck.fallacies import find_contrarian_claim
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.session_debates import open_session_checker
 from climassay.factcheck.transcript import (
     EVENT_KINDS,
     Activity,
+    ActivityKind,
     AdvocateOpinion,
-    Doing,
     Event,
     EventKind,
     FollowUp,
@@ -108,13 +108,13 @@ def _debate(app: AppState, stored_check: StoredCheck, report: JobReport) -> tupl
     try:
         with open_session_checker(app, stored_check.settings, "check", config) as checker:
             [transcript] = checker.check([claim], on_event=on_event, on_requests=on_requests)
-            checker.keep([transcript])
+            checker.save_transcripts([transcript])
     except Interrupted:
         raise Stopped from None
     return transcript, checker.run
 
 
-_STAGE_LABELS: Mapping[Doing, str] = {
+_STAGE_LABELS: Mapping[ActivityKind, str] = {
     "searching": "looking for passages",
     "judging": "the advocates give their views",
     "checking quotations": "the advocates give their views",
@@ -129,7 +129,7 @@ class ParticipantProgress:
     """Current state of a participant in a running debate."""
 
     name: str
-    doing: Doing | None = None
+    doing: ActivityKind | None = None
     """Current activity; None if the participant waits for others."""
     opinion: AdvocateOpinion | None = None
     """Latest opinion; None if the participant has not given any or is the mediator."""

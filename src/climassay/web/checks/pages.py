@@ -427,10 +427,8 @@ def display_names(app: AppState, viewer: User | None) -> Callable[[str | None], 
 
 
 @router.get("/check-text")
-def show_text_form(request: Request, app: App, user: Reader) -> Response:
+def show_text_form(request: Request, app: App, _user: Reader) -> Response:
     """Show the empty form with all collections selected; visitors without an account get a link to sign in."""
-    if user is not None:
-        app.text_processes.warm_up()
     return _text_page(request, app)
 
 

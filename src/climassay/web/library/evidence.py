@@ -20,7 +20,7 @@ from climassay.factcheck.results.page import page_values, quoted_texts
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import PassageCitation, Transcript
 from climassay.grounding.quotations import find_quoted_spans
-from climassay.reporting.marking import mark_spans, stems
+from climassay.reporting.marking import highlight_spans, stems
 from climassay.web.access import Member, Reader
 from climassay.web.app_state import App, AppState, ResultCache
 from climassay.web.failures import Missing
@@ -207,7 +207,7 @@ def show_page(
         rendered_page=rendered_page,
         image_address=f"{document_path}/pages/{number}.png",
         rectangles=[box for start, end in spans for box in rendered_page.rectangles(start, end)],
-        pieces=mark_spans(rendered_page.text, spans),
+        pieces=highlight_spans(rendered_page.text, spans),
         n_found=sum(map(bool, marked_spans)),
         n_quotations=len(quotations),
         previous_address=address(number - 1) if number > 1 else None,

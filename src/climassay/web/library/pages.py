@@ -20,7 +20,7 @@ from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError
 from climassay.grounding.quotations import mark_quotations
 from climassay.reporting.bibtex import bibtex_entry
-from climassay.reporting.marking import Piece, marked, stems
+from climassay.reporting.marking import Piece, highlight_words, stems
 from climassay.reporting.results import csv_lines
 from climassay.web.access import DocumentAdder, DocumentRemover, Reader, may_stop
 from climassay.web.app_state import App, AppState
@@ -185,7 +185,7 @@ def search_library(library: CollectionCache, query: SearchRequest, collection_na
         text = hit.passage.text
         if sentences:
             text = excerpt(sentences, np.array(n_shared, dtype=np.float64), MAX_EXCERPT_WORDS)
-        results.append(SearchHit(name, hit, marked(text, [query.words])))
+        results.append(SearchHit(name, hit, highlight_words(text, [query.words])))
     return SearchResults(
         tuple(results), has_threshold_applied and not results, len(ranked_hits) > query.hits, tuple(errors)
     )
@@ -450,7 +450,7 @@ def show_passage(
         "library/passage.html.j2",
         collection=collection,
         passage=passage,
-        pieces=mark_quotations(passage.text, quotations) if quotations else marked(passage.text, [q]),
+        pieces=mark_quotations(passage.text, quotations) if quotations else highlight_words(passage.text, [q]),
         evidence=CitationLinks(library).evidence(collection, passage, quotations),
         previous_passage=previous_passage,
         previous_text=previous_passage.text[

@@ -378,7 +378,7 @@ def _index_rows(run: str, experiment: Experiment) -> list[tuple[sa.Table, list[d
         metric = sort_metric(outcome.cell.task, tuple(outcome.scores))
         if metric is not None:
             score = outcome.scores[metric.name]
-            score_rows.append({**key, "score": -score if metric.lower else score})
+            score_rows.append({**key, "score": -score if metric.is_lower_better else score})
         answer_rows.append(
             {
                 **key,
