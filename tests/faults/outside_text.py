@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from climassay.claim_identity import claim_key
-from climassay.confidence import marks, overstatement
+from climassay.confidence import overstatement, tags
 from climassay.confidence.extraction import cleaning, dividing, extracting
 from climassay.confidence.tagging import labelled
 from climassay.confidence.topics import naming
@@ -83,12 +83,12 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "claims.make_claim": _refused(claims.make_claim),
     "claims.find_refusal": claims.find_refusal,
     "claims.find_years": claims.find_years,
-    "cleaning.bracketed_spans": cleaning.bracketed_spans,
+    "cleaning.find_reference_brackets": cleaning.find_reference_brackets,
     "cleaning.clean_sentence": cleaning.clean_sentence,
-    "cleaning.clutter_spans": cleaning.clutter_spans,
+    "cleaning.find_removable_spans": cleaning.find_removable_spans,
     "cleaning.find_definitions": lambda text: cleaning.find_definitions([text]),
     "cleaning.is_reference": cleaning.is_reference,
-    "cleaning.paragraph_label": cleaning.paragraph_label,
+    "cleaning.find_paragraph_label": cleaning.find_paragraph_label,
     "cleaning.find_references": cleaning.find_references,
     "cloze.normalised_words": cloze.normalised_words,
     "cloze.terms": cloze.terms,
@@ -136,8 +136,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
         find_overstatement=overstatement.describe_overstatement,
     ),
     "text_checks.find_in_draft": lambda text: text_checks.find_in_draft(text, _answer_nothing),
-    "marks.find_likelihoods": marks.find_likelihoods,
-    "marks.find_tags": marks.find_tags,
+    "tags.find_likelihoods": tags.find_likelihoods,
+    "tags.find_tags": tags.find_tags,
     "nearest_sentence": lambda text: nearest_sentence(text, ENGLISH),
     "numerals.detect_number_format": numerals.detect_number_format,
     "overstatement": lambda text: overstatement.describe_overstatement(text, ENGLISH),

@@ -202,7 +202,7 @@ def evaluate_tagger(
     """
     import numpy as np
 
-    from climassay.confidence.tagging import LEVELS, evaluate_on_mixes, find_specs, read_labelled
+    from climassay.confidence.tagging import TAGGER_LEVELS, evaluate_on_mixes, find_specs, read_labelled
     from climassay.confidence.tagging.tagger_scores import TaggerScores
     from climassay.learning import sample
     from climassay.learning.text_classifier import class_indices, compare_classifiers
@@ -212,8 +212,8 @@ def evaluate_tagger(
     notes = [*table.notes]
     if tagger is not None:
         loaded_tagger = _load_tagger(tagger).for_mix(None)
-        if loaded_tagger.levels != LEVELS:
-            raise InputError(f"{tagger} predicts levels other than {', '.join(LEVELS)}.")
+        if loaded_tagger.levels != TAGGER_LEVELS:
+            raise InputError(f"{tagger} predicts levels other than {', '.join(TAGGER_LEVELS)}.")
         source = loaded_tagger.provenance
         if not include_trained:
             items = tuple(item for item in items if not source.was_trained_on(item.item.text))
@@ -224,7 +224,7 @@ def evaluate_tagger(
     n_unseen, items = len(items), sample(items, limit, seed)
     if tagger is not None:
         probabilities = loaded_tagger.predict_proba([item.item for item in items])
-        truth, sections = class_indices([item.tag for item in items], LEVELS), [item.section for item in items]
+        truth, sections = class_indices([item.tag for item in items], TAGGER_LEVELS), [item.section for item in items]
         by_mix = evaluate_on_mixes(truth, probabilities, sections, shares=loaded_tagger.shares, seed=seed)
         scores = TaggerScores({Path(tagger).name: by_mix})
     else:
@@ -243,8 +243,8 @@ def evaluate_tagger(
             "id": item.id or str(position),
             "statement": item.item.text,
             "authors": item.tag,
-            "tag": LEVELS[int(row.argmax())],
-            "probabilities": dict(zip(LEVELS, row.tolist(), strict=True)),
+            "tag": TAGGER_LEVELS[int(row.argmax())],
+            "probabilities": dict(zip(TAGGER_LEVELS, row.tolist(), strict=True)),
         }
         for position, (item, row) in enumerate(zip(items, probabilities, strict=True), start=1)
     ]

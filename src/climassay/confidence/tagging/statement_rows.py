@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from climassay.claim_identity import bare_words
 from climassay.confidence.statement import read_statements
 from climassay.confidence.tagging.labelled import LabelledItem, Taggable, TaggingItem
-from climassay.confidence.vocabulary import TAGS, Tag
+from climassay.confidence.vocabulary import LEVELS, Level
 from climassay.errors import InputError
 from climassay.learning.text_rows import is_table, read_text_rows
 from climassay.session import one_or_several
@@ -27,11 +27,11 @@ class StatementRow(NamedTuple):
     copied_fields: dict[str, Any]
     """Fields that are copied to the results, including ``statement``."""
 
-    def level(self, column: str) -> Tag | None:
+    def level(self, column: str) -> Level | None:
         """Return the level in a column, spelt like ``very_high`` or ``High confidence``; None if there is none."""
         label = str(self.fields.get(column) or "").casefold().replace("_", " ").replace("-", " ")
         level_words = label.removesuffix("confidence").split()
-        return next((level for level in TAGS if level.split() == level_words), None)
+        return next((level for level in LEVELS if level.split() == level_words), None)
 
     def value(self, column: str | None) -> str:
         """Return the cell of a column as text: ``unknown`` if the cell is empty, ``""`` if ``column`` is None."""
@@ -105,7 +105,7 @@ def select_unseen(
     """
     labelled_rows = [row for row in statements if row.level(truth) is not None]
     if not labelled_rows:
-        raise InputError(f"The column {truth!r} holds no level of confidence, such as {', '.join(TAGS)}.")
+        raise InputError(f"The column {truth!r} holds no level of confidence, such as {', '.join(LEVELS)}.")
     known_words = {bare_words(item.item.text) for item in training_items}
     unseen_rows = [row for row in labelled_rows if bare_words(TaggingItem.convert(row.item).text) not in known_words]
     if not unseen_rows:

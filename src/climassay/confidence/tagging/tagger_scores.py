@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from climassay.confidence.tagging.labelled import LEVELS
+from climassay.confidence.tagging.labelled import TAGGER_LEVELS
 from climassay.confidence.tagging.tagger import PUBLISHED, evaluate_on_mixes
-from climassay.confidence.vocabulary import TAGS, Tag
+from climassay.confidence.vocabulary import LEVELS, Level
 from climassay.learning.evaluation import HeldOutScores, comparison_table, evaluate
 from climassay.learning.text_classifier import ComparedClassifier, TrainingTexts
 from climassay.reporting import Table, percent, percent_interval
@@ -65,10 +65,14 @@ class TaggerScores:
 
     def notes(self) -> tuple[str, ...]:
         """Return a note if there are too few statements for mixes other than the natural one."""
-        return () if "equal" in self.mixes else (f"Other mixes need statements of each level: {', '.join(LEVELS)}.",)
+        return (
+            ()
+            if "equal" in self.mixes
+            else (f"Other mixes need statements of each level: {', '.join(TAGGER_LEVELS)}.",)
+        )
 
 
-def score_by_value(tagged_items: Sequence[tuple[Tag | None, Tag, str]], seed: int) -> dict[str, HeldOutScores]:
+def score_by_value(tagged_items: Sequence[tuple[Level | None, Level, str]], seed: int) -> dict[str, HeldOutScores]:
     """Score tags overall (``all``), and by value of a column if there are several values.
 
     Each item of ``tagged_items`` has the authors' level, the predicted tag, and the value of the column.
@@ -77,12 +81,12 @@ def score_by_value(tagged_items: Sequence[tuple[Tag | None, Tag, str]], seed: in
     results = {}
     for name in (*(values if len(values) > 1 else ()), "all"):
         pairs = [
-            (TAGS.index(level), TAGS.index(tag))
+            (LEVELS.index(level), LEVELS.index(tag))
             for level, tag, value in tagged_items
             if level and name in (value, "all")
         ]
         truth, answers = map(list, zip(*pairs, strict=True))
-        results[name] = evaluate(truth, np.eye(len(TAGS))[answers], TAGS, seed=seed)
+        results[name] = evaluate(truth, np.eye(len(LEVELS))[answers], LEVELS, seed=seed)
     return results
 
 
