@@ -260,19 +260,7 @@ def list_claims(
         "unknown": lister.n_rejected,
         "repeated": lister.n_repeated,
     }
-    n_quoted = sum(claim.is_quoted for claim in claims)
-    summary = f"{counted(len(claims), 'claim')} in {counted(len(passages), 'passage')}"
-    notes = [f"{summary} of {source}, listed by {generator.name}."]
-    if lister.n_failed:
-        notes.append(f"{counted(lister.n_failed, 'passage')} without a usable answer ({lister.error}): run it again.")
-    if lister.n_rejected:
-        notes.append(f"{counted(lister.n_rejected, 'claim')} left out that name no sentence, or too many.")
-    if lister.n_repeated:
-        notes.append(f"{counted(lister.n_repeated, 'claim')} left out that an earlier row has.")
-    if n_quoted:
-        notes.append(
-            f"{counted(n_quoted, 'claim')} in the document's words, because the model's had another figure or no end."
-        )
+    notes = lister.notes(claims, f"{counted(len(passages), 'passage')} of {source}")
     if n_struck := sum(bool(row["strike"]) for row in rows):
         notes.append(
             f"{counted(n_struck, 'claim')} struck beforehand: empty the cell in the column strike to check it."

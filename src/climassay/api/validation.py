@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from climassay import generation
 from climassay.errors import InputError
 from climassay.models import ModelOptions
-from climassay.models.provider import is_served
-from climassay.models.servers import OPENAI, find_server
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.results import Shown
 from climassay.reporting.tables import skipped_note
@@ -125,11 +123,11 @@ def train_validator(
                 table, model, output, config, replace_other=replace_other, **training_arguments
             )
         elif method == "api":
-            from climassay.generation.validation.training import train_api
+            from climassay.generation.validation.training import find_tuning_server, train_api
 
             if output.is_dir():
                 raise InputError(f"{output} is a folder: name the file that stores the state of the fine-tuning job.")
-            base_url, model = _find_tuning_server(model, session.options.base_url)
+            base_url, model = find_tuning_server(model, session.options.base_url)
             job_task = tasks.enter_context(session.progress.task("Fine-tuning job"))
             training_arguments["on_status"] = lambda state: job_task.update(
                 description=f"Fine-tuning job is {state.status}"
@@ -336,17 +334,6 @@ def _select_newly_decided(old_drafts: "Sequence[Draft]", new_drafts: "Sequence[D
         for old_draft, new_draft in zip(old_drafts, new_drafts, strict=True)
         if len(new_draft.decisions) > len(old_draft.decisions)
     ]
-
-
-def _find_tuning_server(model: str, base_url: str | None) -> tuple[str | None, str]:
-    """Return the base URL and the model name (``openai:NAME``) for a fine-tuning job; None for the default URL."""
-    provider, _, name = model.partition(":")
-    if not is_served(model):
-        raise InputError(f"A fine-tuning job needs a server's model: write openai:NAME, not {model}.")
-    if provider == OPENAI:
-        return base_url, model
-    # Found again by its address, to which the provider's key is bound.
-    return find_server(provider, base_url).base_url, f"{OPENAI}:{name}"
 
 
 def _make_subject(field: str | None) -> "Subject":
