@@ -13,8 +13,7 @@ from climassay.reporting.tables import counted
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
-    from climassay.metrics.entailment import RelationScorer
-    from climassay.metrics.labelled_pairs import EntailmentScores, LabelledPair
+    pass
 
 
 def score_answers(
@@ -95,17 +94,18 @@ def evaluate_entailment(
         ModelError: A model cannot be loaded.
     """
     from climassay.metrics import load_entailment
-    from climassay.metrics.labelled_pairs import read_pairs, sample_statements
+    from climassay.metrics.labelled_pairs import read_pairs, sample_statements, validate_entailment
 
     labels = Path(labels)
     table = read_pairs(labels)
     pairs = sample_statements(table.pairs, limit, seed)
     with Session.opened(workspace) as session:
         scorers = {name: load_entailment(name, load=session.load) for name in (scorer, *against)}
-        scores = [
-            _evaluate_scorer(session, name, entailment_scorer, pairs, seed)
-            for name, entailment_scorer in scorers.items()
-        ]
+        scores = []
+        for name, entailment_scorer in scorers.items():
+            with session.progress.task(f"Asking {name}", len(pairs)) as task:
+                result = validate_entailment(pairs, entailment_scorer, seed=seed, on_progress=task.advance)
+            scores.append(replace(result, scorer=name))
     tables = make_entailment_tables(scores)
     introduction = f"How well scorers tell what a passage does to a statement, on labelled pairs of {labels.name}."
     notes = (f"{counted(table.skipped, 'pair')} without a text or a label left out.",) if table.skipped else ()
@@ -120,13 +120,3 @@ def evaluate_entailment(
         return Report("Entailment scorers", " ".join((introduction, *notes)), (Section("Scores", tuple(tables)),))
 
     return ScoredEntailment(data, tables, noted=notes, reported=report)
-
-
-def _evaluate_scorer(
-    session: Session, name: str, scorer: "RelationScorer", pairs: "Sequence[LabelledPair]", seed: int
-) -> "EntailmentScores":
-    from climassay.metrics.labelled_pairs import validate_entailment
-
-    with session.progress.task(f"Asking {name}", len(pairs)) as task:
-        result = validate_entailment(pairs, scorer, seed=seed, on_progress=task.advance)
-    return replace(result, scorer=name)
