@@ -268,7 +268,8 @@ def list_claims(
     row_cells = [(row["strike"], str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
     table = Table.of(f"Claims of {source}", ("strike", "page", "claim", "sentences"), row_cells, left=4)
     failure = NoAnswerError(lister.error) if passages and lister.n_failed == len(passages) else None
-    return Shown({"run": run.id, **counts, "claims": rows}, (table,), rows, noted=notes, failed=failure)
+    tables = (table,) if rows else ()
+    return Shown({"run": run.id, **counts, "claims": rows}, tables, rows, noted=notes, failed=failure)
 
 
 def score_verdicts(
