@@ -44,7 +44,7 @@ from climassay.questions.types.longform import (
 from climassay.reporting.marking import Piece, highlight_words
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
-from climassay.web.failures import missing_if_invalid
+from climassay.web.failures import not_found_if_invalid
 from climassay.web.jobs import Job, JobReport
 
 LEVEL_LABELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
@@ -512,10 +512,10 @@ def require_dataset(app: AppState, dataset: str) -> AnnotationStore:
     """Return the store of annotations after checking that it contains a dataset.
 
     Raises:
-        Missing: The dataset does not exist.
+        NotFound: The dataset does not exist.
     """
     store = annotation_store(app)
-    with missing_if_invalid():
+    with not_found_if_invalid():
         store.settings(dataset)
     return store
 
@@ -537,7 +537,7 @@ def find_work_type(store: AnnotationStore, dataset: str) -> Literal["questions",
 
 def may_annotate(store: AnnotationStore, dataset: str, user: User) -> bool:
     """Return whether a user may annotate a dataset: it is assigned to the user, or the user is an adjudicator."""
-    return user.may("adjudicate") or store.settings(dataset).admits(user.name)
+    return user.may("adjudicate") or store.settings(dataset).includes(user.name)
 
 
 def find_own_label(item: AnnotationItem, user: User) -> Label | None:
@@ -582,6 +582,6 @@ def submit_training(app: AppState, dataset: str, user: User) -> str:
     """Submit a job that trains a dataset's validator and return its id; an unfinished job is reused."""
     require_dataset(app, dataset)
     for job in list_trainings(app, dataset):
-        if not job.ended:
+        if not job.has_ended:
             return job.id
     return app.jobs.submit(JOB_KIND, f"Train the validator of {dataset}", {"dataset": dataset}, by=user.name)
