@@ -269,7 +269,7 @@ class SelfPreference:
 
 
 def self_preference(
-    means: ModelMeans, generator: str, anchor: str = "accuracy", *, resamples: int = 1000, seed: int = 0
+    means: ModelMeans, generator: str, anchor: str = "accuracy", *, seed: int = 0
 ) -> list[SelfPreference]:
     """Test whether metrics favour the model that wrote the questions.
 
@@ -281,8 +281,7 @@ def self_preference(
         means: Mean scores of models in one setting.
         generator: Name of the model that wrote the questions.
         anchor: Metric that measures ability.
-        resamples: Number of bootstrap samples over questions, if the scores of questions are known.
-        seed: Seed of the bootstrap.
+        seed: Seed of the bootstrap over questions, which needs the scores of questions.
 
     Returns:
         One entry for each metric for which at least four models have scores in both the metric and the anchor.
@@ -306,14 +305,14 @@ def self_preference(
     for metric in (metric.name for metric in METRICS.ordered(means.means)):
         models = means.models(anchor, metric) if metric != anchor else []
         if generator in models and len(models) >= MIN_MODELS + 1:
-            results.append(_compute_self_preference(means, generator, anchor, metric, models, resamples, seed))
+            results.append(_compute_self_preference(means, generator, anchor, metric, models, seed))
     if not results:
         raise InputError(f"{means.name} has fewer than {MIN_MODELS + 1} models to compare {generator} with.")
     return results
 
 
 def _compute_self_preference(
-    means: ModelMeans, generator: str, anchor: str, metric: str, models: list[str], resamples: int, seed: int
+    means: ModelMeans, generator: str, anchor: str, metric: str, models: list[str], seed: int
 ) -> SelfPreference:
     from scipy.stats import t
 
@@ -328,11 +327,9 @@ def _compute_self_preference(
     if anchor in means.items and metric in means.items:
         # The same seed for both metrics: metrics of the same answers have the same resampled questions.
         resampled_x, resampled_y = (
-            _resample_means(means, name, models, resamples, np.random.default_rng(seed)) for name in (anchor, metric)
+            _resample_means(means, name, models, 1000, np.random.default_rng(seed)) for name in (anchor, metric)
         )
-        question_interval = (
-            percentile_interval(_compute_residual(resampled_x, resampled_y, index)[0]) if resamples else None
-        )
+        question_interval = percentile_interval(_compute_residual(resampled_x, resampled_y, index)[0])
     return SelfPreference(
         metric,
         anchor,
