@@ -208,7 +208,7 @@ def _answer_questions(demo: _Demo, title: str) -> DemoStep:
         tuple(lines),
         (
             Prose(
-                f"From {documents} books in {passages} passages. Every sentence names the passages it rests on or is "
+                f"From {documents} books in {passages} passages. Every sentence names the passages cited for it or is "
                 "marked as not from the sources; if no passage is relevant, no model is asked. A model this small "
                 "writes clumsily."
             ),

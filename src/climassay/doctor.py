@@ -307,7 +307,7 @@ def _check_records(workspace: Workspace) -> Diagnosis:
     try:
         version = database.stored_version()
         message = "empty; tables are made by the first command" if version is None else f"schema version {version}"
-        return _diagnose_workspace("records", "ok", f"{database.shown_url}, {message}", is_required=True)
+        return _diagnose_workspace("records", "ok", f"{database.redacted_url}, {message}", is_required=True)
     finally:
         database.close()
 

@@ -51,7 +51,7 @@ class Workspace:
     def records_url(self) -> str:
         """SQLAlchemy URL of the records database: ``$CLIMASSAY_DATABASE_URL``, or else a SQLite file in the workspace.
 
-        The URL may contain a password, unlike ``Records.database.shown_url``.
+        The URL may contain a password, unlike ``Records.database.redacted_url``.
         """
         return os.environ.get(DATABASE_VARIABLE) or f"sqlite:///{self._records_file}"
 

@@ -36,7 +36,7 @@ from climassay.learning.harvest import ActivationStore, Harvest, harvest
 from climassay.learning.linear import logistic
 from climassay.models.contract import OpenWeights, OptionRequest, OptionScorer, OptionScores
 from climassay.registry import Registry
-from climassay.reporting import percent, percent_interval, shown_p_value
+from climassay.reporting import format_p_value, percent, percent_interval
 from climassay.statistics import paired_differences, percentile_interval, wilson_interval
 from climassay.statistics.agreement import kendall_of_resamples, spearman_of_resamples
 
@@ -588,7 +588,7 @@ class PairedDifference:
         if score.value is None or score.low is None or score.high is None or self.p_value is None:
             return _NONE, _NONE, _NONE
         interval = f"{100 * score.low:+.1f} to {100 * score.high:+.1f}"
-        return f"{100 * score.value:+.1f}", interval, shown_p_value(self.p_value)
+        return f"{100 * score.value:+.1f}", interval, format_p_value(self.p_value)
 
 
 def correctness(test: JudgedPairs) -> FloatArray:

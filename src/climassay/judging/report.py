@@ -214,7 +214,7 @@ def _make_learning_plot(quality: str, results: list[JudgeResult]) -> Block | Non
         )
         for result in results_with_curve
     ]
-    x = Axis.at("labelled items", [point.x for line in series for point in line.points])
+    x = Axis.logarithmic_at("labelled items", [point.x for line in series for point in line.points])
     longer_accuracy = results_with_curve[0].scores.baselines["longer"].accuracy_differing.value
     if longer_accuracy is not None:
         end_points = (Point(x.ticks[0], longer_accuracy), Point(x.ticks[-1], longer_accuracy))
