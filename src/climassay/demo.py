@@ -371,13 +371,7 @@ def _check_claim(demo: _Demo, title: str) -> DemoStep:
         rounds=1,
         profile=ProfileSettings(text_tokens=MAX_TEXT_TOKENS),
     )
-    transcript = check_claim(
-        CLAIM,
-        settings=settings,
-        model=demo.model,
-        workspace=demo.session,
-        force=True,
-    )
+    transcript = check_claim(CLAIM, settings=settings, model=demo.model, workspace=demo.session, force=True)
     page = transcript.save(demo.output.with_name("factcheck.html"))
     verdict = transcript.verdict
     has_verdict = verdict.outcome == "verdict"

@@ -243,8 +243,8 @@ def score_judge(
                 bootstrap_units, length_pairs, is_nearly_equal, correlations(bootstrap_units, by_length, labels)
             ),
         },
-        _paired_difference(bootstrap_units, length_pairs, judge_pairs, is_differing),
-        _paired_difference(bootstrap_units, length_pairs, judge_pairs, is_differing & is_nearly_equal),
+        _compute_paired_difference(bootstrap_units, length_pairs, judge_pairs, is_differing),
+        _compute_paired_difference(bootstrap_units, length_pairs, judge_pairs, is_differing & is_nearly_equal),
         pair_scores,
         n_items=len(items),
         n_pairs=len(judge_pairs.pairs),
@@ -253,7 +253,7 @@ def score_judge(
         failed=n_failed,
         layers=tuple(trained_judge.layers for trained_judge in trained_judges),
         regularisation=tuple(trained_judge.regularisation for trained_judge in trained_judges),
-        learning_curve=_learning_curve(items, folds, candidate, bootstrap_units, labels, sizes),
+        learning_curve=_compute_learning_curve(items, folds, candidate, bootstrap_units, labels, sizes),
         order=tuple(
             (items[index].id, rank)
             for members, scores in rankings
@@ -311,7 +311,7 @@ def _measure_agreement(
     return Agreement(
         bootstrap_units.proportion(correctness(differing_pairs), differing_pairs.pairs),
         bootstrap_units.proportion(
-            np.asarray(test_pairs.predicted == np.sign(test_pairs.truth), dtype=np.float64), test_pairs.pairs
+            np.asarray(test_pairs.predictions == np.sign(test_pairs.truth), dtype=np.float64), test_pairs.pairs
         ),
         rank_correlations["spearman"],
         rank_correlations["kendall"],
@@ -319,7 +319,7 @@ def _measure_agreement(
     )
 
 
-def _paired_difference(
+def _compute_paired_difference(
     bootstrap_units: BootstrapUnits, baseline: JudgedPairs, judge_pairs: JudgedPairs, mask: np.ndarray
 ) -> PairedDifference:
     baseline_pairs, own_pairs = baseline.take(mask), judge_pairs.take(mask)
@@ -327,7 +327,7 @@ def _paired_difference(
 
 
 def _concatenate(parts: Sequence[JudgedPairs]) -> JudgedPairs:
-    columns = zip(*((part.pairs, part.truth, part.log_odds, part.predicted) for part in parts), strict=True)
+    columns = zip(*((part.pairs, part.truth, part.log_odds, part.predictions) for part in parts), strict=True)
     return JudgedPairs(*map(np.concatenate, columns))
 
 
@@ -357,7 +357,7 @@ def _rank_group(
     return members, scores
 
 
-def _learning_curve(
+def _compute_learning_curve(
     items: Sequence[Item],
     folds: Sequence[Fold],
     candidate: Candidate,

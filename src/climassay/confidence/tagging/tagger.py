@@ -113,7 +113,7 @@ class Tagger(TextClassifier):
         :func:`~climassay.confidence.tagging.quantification.estimate_shares` with probabilities of ``for_mix((1, 1, 1,
         1))``.
         """
-        return _float_array(self.provenance.settings.get("confusion"))
+        return _to_float_array(self.provenance.settings.get("confusion"))
 
     @property
     def residuals(self) -> FloatArray | None:
@@ -122,7 +122,7 @@ class Tagger(TextClassifier):
         Use them in :func:`~climassay.confidence.tagging.quantification.estimate_shares` with probabilities for the
         natural class frequencies.
         """
-        return _float_array(self.provenance.settings.get("residuals"))
+        return _to_float_array(self.provenance.settings.get("residuals"))
 
     def predict_proba(self, texts: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
         """Return probabilities of the levels, shape [statements, levels]; tags in statements are removed.
@@ -151,7 +151,7 @@ class Tagger(TextClassifier):
         return tagger
 
 
-def _float_array(rows: Any) -> FloatArray | None:
+def _to_float_array(rows: Any) -> FloatArray | None:
     return np.array(rows, dtype=np.float64) if rows else None
 
 
