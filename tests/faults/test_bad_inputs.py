@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -142,3 +144,16 @@ def test_a_name_that_is_no_text_can_be_told(tmp_path, climassay):
     code, out, err = climassay("metrics score", name, "--json")
     assert (code, out) == (2, "")
     assert "has no rows" in err
+
+
+def test_a_document_whose_name_is_no_text_is_added_and_its_file_can_be_had(tmp_path, client_of, place):
+    from climassay.api import documents
+
+    path = Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9.md"))
+    path.write_text("# Ice\n\nIce melts in the sea every summer.\n")
+    documents.add_documents("ice", [path], workspace=place.workspace.root)
+    client = client_of("annotator")
+    [document] = set(re.findall(r'/library/ice/documents/([^"/#?]+)', client.get("/library/ice").text))
+    answer = client.get(f"/library/ice/documents/{document}/original")
+    assert answer.content == path.read_bytes()
+    assert unquote(answer.headers["content-disposition"]).endswith("caf\ufffd.md")
