@@ -77,12 +77,12 @@ class Bars(Progress):
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
         """Yield a task with a bar until the end of the block; nested tasks share the display."""
         if self._display is not None:
-            yield from _Bar(self._display, description, total).running()
+            yield from _Bar(self._display, description, total).as_task()
             return
         with _make_display(self._console) as display, _lines_in_log(display):
             self._display = display
             try:
-                yield from _Bar(display, description, total).running()
+                yield from _Bar(display, description, total).as_task()
             finally:
                 self._display = None
 
@@ -127,12 +127,12 @@ class NotebookBars(Bars):
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
         """Yield a task with a bar until the end of the block; nested tasks share the display."""
         if self._display is not None:
-            yield from _Bar(self._display, description, total, self._show).running()
+            yield from _Bar(self._display, description, total, self._show).as_task()
             return
         self._display = _make_display(self._console)
-        with _below_the_cell(keep=True) as self._show:
+        with _display_below_cell(keep=True) as self._show:
             try:
-                yield from _Bar(self._display, description, total, self._show).running()
+                yield from _Bar(self._display, description, total, self._show).as_task()
             finally:
                 self._display = None
 
@@ -141,7 +141,7 @@ class NotebookBars(Bars):
         """Display a message until the end of the block."""
         from rich.text import Text
 
-        with _below_the_cell() as show:
+        with _display_below_cell() as show:
             if self._display is None:
                 show(Text(message))
             yield
@@ -151,7 +151,7 @@ class NotebookBars(Bars):
         """Yield a function that displays a preview in place of the previous one."""
         from rich.text import Text
 
-        with _below_the_cell() as show:
+        with _display_below_cell() as show:
             yield lambda text: show(Text(text, style="dim"))
 
     def say(self, words: str) -> None:
@@ -160,7 +160,7 @@ class NotebookBars(Bars):
 
 
 @contextmanager
-def _below_the_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
+def _display_below_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
     """Yield a function that displays an object below a notebook's cell in place of the previous one.
 
     The display is updated at most five times per second. If ``keep`` is True, the last object remains after the block.
@@ -272,7 +272,7 @@ class _Bar(Task):
     def _task(self) -> "RichTask":
         return next(task for task in self._display.tasks if task.id == self._id)
 
-    def running(self) -> Iterator[Task]:
+    def as_task(self) -> Iterator[Task]:
         """Yield the bar.
 
         Afterwards, if its total is unknown, set the total to the count, or remove a bar without progress.

@@ -184,11 +184,7 @@ def test_the_command_talks_over_stdin_and_stdout(climassay, monkeypatch, tmp_pat
         "jsonrpc": "2.0",
         "id": 1,
         "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        },
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
     }
     given, taken = io.TextIOWrapper(io.BytesIO(json.dumps(greeting).encode() + b"\n")), io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr("sys.stdin", given)

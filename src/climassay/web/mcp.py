@@ -26,7 +26,7 @@ from climassay.errors import ClimassayError, InputError
 from climassay.factcheck.results.page import list_notices
 from climassay.factcheck.transcript import cited_numbers
 from climassay.grounding.citations import AnswerSentence
-from climassay.grounding.text_check_result import problems
+from climassay.grounding.text_check_result import list_problems
 from climassay.learning import reweight
 from climassay.models.contract import Generator
 from climassay.models.provider import is_served
@@ -236,9 +236,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
 
     @tool("Answer from documents")
     async def ask(
-        context: Context,
-        question: Annotated[str, Field(min_length=1, max_length=1000)],
-        collections: Collections,
+        context: Context, question: Annotated[str, Field(min_length=1, max_length=1000)], collections: Collections
     ) -> Answer:
         """Have a language model answer a question from the user's documents, with a citation for each sentence."""
 
@@ -317,7 +315,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
                     text=sentence.text,
                     status=sentence.status,
                     marked=sentence.marked,
-                    problems=problems(sentence),
+                    problems=list_problems(sentence),
                     evidence=[
                         SentenceEvidence(
                             relation=evidence.relation, quotation=evidence.quotation, citation=evidence.citation
@@ -389,8 +387,8 @@ async def _run_in_thread(context: Context, function: Callable[[], T]) -> T:
         tasks.start_soon(notify)
         try:
             result = await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
-        except (ClimassayError, ToolError) as known:
-            error = known
+        except (ClimassayError, ToolError) as known_error:
+            error = known_error
         tasks.cancel_scope.cancel()
     if error is not None:
         raise ToolError(str(error))
