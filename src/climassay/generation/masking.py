@@ -32,7 +32,7 @@ _JOINER = re.compile(r"[-‐‑–’']")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The term that a masker chose, or the error if it failed."""
+    """Term that a masker chose, or the error if it failed."""
 
     term: str
     """Term as it appears in the statement; empty if ``error`` is set."""

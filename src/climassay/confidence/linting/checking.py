@@ -65,7 +65,7 @@ class CheckedDraft:
     def sentences_with_terms(self) -> int:
         """Number of sentences with a calibrated term for confidence, likelihood, evidence or agreement."""
         return sum(
-            bool(sentence.likelihoods) or any(not mark.attributive for mark in sentence.marks)
+            bool(sentence.likelihoods) or any(not tag.attributive for tag in sentence.tags)
             for sentence in self.draft.sentences
         )
 
