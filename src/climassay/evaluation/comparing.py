@@ -8,13 +8,14 @@ paper; hence exact p-values over all orders of the models, and ranks instead of 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
+from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.evaluation.paper_scores import Dataset, published_scores
-from climassay.evaluation.results import Experiment
+from climassay.evaluation.results import Experiment, load_experiment
 from climassay.evaluation.scores import (
     OVERALL,
     answered_cells,
@@ -30,6 +31,9 @@ from climassay.statistics import (
     percentile_interval,
     spearman,
 )
+
+if TYPE_CHECKING:
+    from climassay.records import Records
 
 MIN_MODELS = 3
 _MAX_EXACT_MODELS = 8
@@ -362,6 +366,43 @@ def _compute_residual(
     variance = (residuals**2).sum(axis=-1, keepdims=True) / (n_points - 2)
     standard_error = np.sqrt(variance * (1 + 1 / n_points + offset**2 / scale))
     return distance[..., 0], standard_error[..., 0]
+
+
+_ANCHORS = ("accuracy", "factual_accuracy")
+
+
+def load_means(records: "Records", name: str, setting: str) -> ModelMeans:
+    """Return the means of RUN, RUN:BENCHMARK, published:gold or published:silver in a setting.
+
+    Raises:
+        InputError: The run or the published results do not exist.
+    """
+    run, _, dataset = name.partition(":")
+    if run != "published":
+        return experiment_means(load_experiment(records, run), setting, dataset or None)
+    if dataset in get_args(Dataset):
+        return published_means(cast("Dataset", dataset), setting)
+    raise InputError(f"The published results are published:gold and published:silver, not {name!r}.")
+
+
+def find_self_preferences(
+    benchmarks: Sequence[ModelMeans], generator: str, seed: int
+) -> list[tuple[ModelMeans, list[SelfPreference]]]:
+    """Return (benchmark, preferences) for each benchmark and anchor that has enough models.
+
+    Raises:
+        InputError: No benchmark has enough models.
+    """
+    results, errors = [], []
+    for benchmark in benchmarks:
+        for anchor in _ANCHORS:
+            try:
+                results.append((benchmark, self_preference(benchmark, generator, anchor, seed=seed)))
+            except InputError as error:
+                errors.append(error)
+    if not results:
+        raise errors[0]
+    return results
 
 
 def agreement_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: ModelMeans) -> Table:
