@@ -269,7 +269,7 @@ class StateTable:
         layers: Sequence[int] | None = None,
         on_progress: Progress | None = None,
     ) -> Contrasts:
-        """Return what :meth:`Harvester.contrasts` returns; pairs that are not in memory are computed in one call."""
+        """See :meth:`Harvester.contrasts`; pairs that are not in memory are computed in one call."""
         keys = [(self._index_by_id[items[i].id], self._index_by_id[items[j].id]) for i, j in pairs.tolist()]
         missing_keys = [key for key in dict.fromkeys(keys) if key not in self._rows]
         contrasts = self._contrasts
@@ -286,7 +286,7 @@ class StateTable:
     def points(
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
     ) -> tuple[States, NDArray[np.bool_]]:
-        """Return what :meth:`Harvester.points` returns; the first call computes the states of all items."""
+        """See :meth:`Harvester.points`; the first call computes the states of all items."""
         if self._points is None:
             self._points = self._harvester.points(self._items, on_progress=on_progress or self._on_progress)
         states, failed = self._points
