@@ -22,5 +22,6 @@ from climassay.confidence.tagging.tagger import (
     Tagger as Tagger,
     load_tagger as load_tagger,
     evaluate_on_mixes as evaluate_on_mixes,
+    find_specs as find_specs,
     train_tagger as train_tagger,
 )

@@ -77,6 +77,19 @@ STATES = (
 """Pointwise probes of a local model's hidden states; they are only compared on request."""
 
 
+def find_specs(names: Sequence[str]) -> tuple[ClassifierSpec, ...]:
+    """Return the classifiers with these names; without names, those that need no language model.
+
+    Raises:
+        InputError: There is no classifier with one of the names.
+    """
+    specs_by_name = {spec.name: spec for spec in (*SPECS, *STATES)}
+    unknown_name = next((name for name in names if name not in specs_by_name), None)
+    if unknown_name is not None:
+        raise InputError(f"There is no tagger {unknown_name!r} to try: there are {'; '.join(specs_by_name)}.")
+    return tuple(specs_by_name[name] for name in names) if names else SPECS
+
+
 class Tagger(TextClassifier):
     """Classifier of statements into levels of confidence.
 

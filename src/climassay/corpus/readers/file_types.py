@@ -13,6 +13,7 @@ from typing import Any
 from climassay.corpus.documents import Document, PageCallback, ReadOptions, ReadResult, Skipped
 from climassay.errors import DocumentError
 from climassay.io import decompress, describe_error, format_size, read_file
+from climassay.io.reading import join_surrogates
 from climassay.registry import Registry
 
 Read = Callable[..., ReadResult | Document]
@@ -148,7 +149,7 @@ def read(
     """
     options = options or ReadOptions()
     path = Path(path)
-    name = source or path.name
+    name = join_surrogates(source or path.name)  # Nothing could store the bytes of a name that is not UTF-8.
     try:
         _, kind, data = open_file(path, options.max_bytes, name)
         file_reader = READERS[kind]
