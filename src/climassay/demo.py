@@ -43,7 +43,7 @@ N_PASSAGES = 2
 """Number of passages per prompt; they are fewer and smaller than by default, so that prompts are short."""
 MAX_EXCERPT_WORDS = 60
 MAX_TEXT_TOKENS = 60
-"""Number of tokens of each text in a debate; a round takes about half a minute on a laptop."""
+"""Maximum number of tokens of each text in a debate; a round takes about half a minute on a laptop."""
 N_LABELS = 26
 """Number of labelled statements on which the judge is trained."""
 QUALITY = "states something about the climate that evidence could confirm or refute"

@@ -58,7 +58,7 @@ class RegularisationPath(NamedTuple):
     """
 
     values: tuple[float, ...]
-    """Values of C."""
+    """Inverse penalties C that were tried."""
     losses: tuple[float, ...]
     """Mean log-loss in nats, before the scale is fitted."""
     accuracies: tuple[float, ...]
@@ -532,7 +532,7 @@ def fit_principal(
 
 
 def _validate_outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray:
-    """Return the outcome of each pair, 1, 0 (tie) or -1, shape [pairs], after validating the arguments."""
+    """Validate the arguments; return the outcome of each pair (see :attr:`TrainingPairs.outcomes`), shape [pairs]."""
     values = np.asarray(labels, dtype=np.float64)
     if values.ndim != 1 or np.asarray(groups).shape != values.shape:
         raise InputError(f"{values.size} labels need as many groups, got {np.asarray(groups).size}.")

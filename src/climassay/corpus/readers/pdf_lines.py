@@ -320,14 +320,14 @@ class LineReader:
         return self._find_horizontal_edges(box.left, box.bottom, box.right, box.top)
 
     def _find_baseline(self, index: int) -> float:
-        """Return the vertical position of a character's baseline; sets ``_x`` to the character's origin."""
+        """Return the vertical position of a character's baseline, and set ``_x`` to the character's origin."""
         _get_origin(self._handle, index, self._x_ref, self._y_ref)
         if self._turn:
             self._x.value, self._y.value = self._to_line_coordinates(self._x.value, self._y.value)
         return self._y.value
 
     def _find_size(self, index: int) -> float:
-        """Return the type size of a character as displayed on the page; sets ``_matrix``."""
+        """Return the type size of a character as displayed on the page, and set ``_matrix``."""
         matrix = self._matrix
         _get_matrix(self._handle, index, self._matrix_ref)
         scale = matrix.d if matrix.c == 0 else math.hypot(matrix.c, matrix.d)

@@ -119,7 +119,7 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
 
 
 def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list[Block], tuple[OmittedParts, ...]]:
-    """Return the blocks of a simplified body, marking footnotes, and the number of omitted parts by kind."""
+    """Return the blocks of a simplified body, with footnotes marked, and the number of omitted parts by kind."""
     parts = list(body)
     try:
         markup = "".join(_convert(parts[start : start + BATCH_PARTS]) for start in range(0, len(parts), BATCH_PARTS))
