@@ -232,10 +232,10 @@ class _PipelineRun:
     """Ids of documents without a suitable passage."""
 
     def plan(self) -> list[Slot]:
-        """Plan the next batch, and record the kinds and levels that have ended.
+        """Plan the next batch, and record which kinds and levels get no more drafts.
 
-        For each other kind and level, the batch has as many drafts as are expected to supply the missing questions at
-        the acceptance rate so far.
+        For each of the others, the batch has as many drafts as are expected to supply the missing questions at the
+        acceptance rate so far.
         """
         slots: list[Slot] = []
         for stream, n_requested in self.requested.items():

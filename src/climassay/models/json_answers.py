@@ -31,8 +31,8 @@ _TYPES: tuple[tuple[type, str], ...] = (
 _MAX_PROBLEMS = 5
 """Maximum number of faults reported per answer."""
 _MAX_BRACKETS = 256
-"""Maximum number of opening brackets that are tried as the start of JSON: the first quarter of them from the beginning
-of the text, the others from its end."""
+"""Maximum number of opening brackets that are tried as the start of JSON. If a text has more, a quarter of this number
+is tried from its beginning, and the others from its end."""
 _DECODER = json.JSONDecoder(strict=False)
 _ESCAPE = re.compile(r"\\(?:\\|u[0-9a-fA-F]{4}|.|\Z)", re.DOTALL)
 _TAB_COMMANDS = (

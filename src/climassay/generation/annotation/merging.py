@@ -65,8 +65,7 @@ def import_labels(
 class _LabelMerge:
     """Merging of imported labels with stored ones.
 
-    Of an annotator's labels for one draft, only the latest counts, but an adjudication and an ordinary label both
-    count.
+    Of an annotator's ordinary labels of a draft, only the latest counts, and likewise of the adjudications.
     """
 
     def __init__(self, queue: LockedQueue, drafts: Sequence[str], keys: Sequence[str]) -> None:
