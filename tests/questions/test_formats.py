@@ -633,6 +633,12 @@ def test_columns_in_place_of_rows_are_refused(tmp_path):
         read_questions(file)
 
 
+def test_notes_in_a_column_without_a_name_keep_no_question_from_being_read(tmp_path):
+    file = tmp_path / "questions.csv"
+    file.write_text("question,,id\nWhy do seas rise?,ask Ann,1\n", encoding="utf-8")
+    assert [question.question for question in read_questions(file).questions] == ["Why do seas rise?"]
+
+
 def test_levels_that_are_missing_are_no_levels(tmp_path):
     (question,) = read_rows(tmp_path, {"question": "Q?", "answer": "x", "level": float("nan")}).questions
     assert (question.level, question.answer) == (None, "x")

@@ -308,13 +308,17 @@ def find_tags(text: str) -> list[TagMark]:
 
 
 def find_likelihoods(text: str) -> list[LikelihoodTerm]:
-    """Return all likelihood terms in a text, in order, except in comparisons ("more likely in winter")."""
+    """Return all likelihood terms in a text, in order.
+
+    Comparisons ("more likely in winter") and negated terms ("not likely to run out") are excluded.
+    """
     results = []
     for term, pattern in _TRANSLATED_LIKELIHOODS.items():
         results += [LikelihoodTerm(*match.span(), term) for match in pattern.finditer(text)]
     for match in _LIKELIHOOD.finditer(text):
         group = match.lastgroup or "plain"
-        if group == "comparative":
+        start = match.start()
+        if group == "comparative" or _NEGATED_LIKELIHOOD.search(text, max(0, start - _NEGATION_WINDOW), start):
             continue
         words = " ".join(re.split(r"[\s-]+", match.group().lower()))
         results.append(
@@ -371,11 +375,11 @@ _LABELLED_LEVEL = re.compile(
 """Pattern of a level behind its label, as in "(confidence: high)" and in the rows of tables. A list of levels, as in an
 explanation of them, does not match."""
 _SECOND_LEVEL = re.compile(
-    rf"[^.;:()]{{1,120}}?,?\s+(?:and|but|while|whereas|yet)\s+(?:(?:is|only|remains)\s+)*(?P<level>{_LEVEL})"
+    rf"[^.;:()]{{1,120}}?(?P<connector>,?\s+(?:and|but|while|whereas|yet)|[,;])\s+(?:(?:is|only|remains)\s+)*(?P<level>{_LEVEL})"
     r"(?=\s+(?:for|in|over|at|on|that|elsewhere)\b)",
     re.IGNORECASE,
 )
-"""Pattern of the second level of a predicate: "confidence is high for heat and low for hail"."""
+"""Pattern of a further level after a level: "high for heat, low for hail"."""
 _POSSESSIVE = re.compile(
     r"(?:['’]s?|\b(?:their|his|her|its|your|public|per\s?cent))\s+(?:own\s+)?$|%\s*$", re.IGNORECASE
 )
@@ -393,6 +397,12 @@ _NEGATION_BEFORE = re.compile(
     re.IGNORECASE,
 )
 """Pattern of a negation before a level: "not high confidence"."""
+_NEGATED_LIKELIHOOD = re.compile(
+    r"(?<!\bthan\s)(?<!\bas\s)(?:\b(?:not|never|neither|nor|no\s+longer|cannot)|n[’']t)\s+"
+    r"(?:(?:yet|be|been|as|to|at\s+all|necessarily|considered|regarded|deemed|judged|assessed|thought|seen)\s+)*[*_]*\Z",
+    re.IGNORECASE,
+)
+"""Pattern of a negation before a likelihood term, to be searched for in the text before the term."""
 _NEGATION_AFTER = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|cannot|could\s+not)\b", re.IGNORECASE)
 """Pattern of a negation after a level in running text: "high confidence is not warranted"."""
 
@@ -417,9 +427,8 @@ def _find_predicates(text: str) -> Iterator[TagMark]:
             continue  # "confidence in A and B is low and high" does not say which is which
         levels = tuple(tag for tag in TAGS if tag in level_words)
         yield TagMark(start, end, levels, subject=None if match["about"] is None else match.span("about"))
-        while second_level := _SECOND_LEVEL.match(text, end):
-            end = second_level.end()
-            yield TagMark(*second_level.span("level"), (cast("Tag", " ".join(second_level["level"].lower().split())),))
+        for level in _iterate_further_levels(text, end):
+            yield TagMark(*level.span("level"), _to_levels(level["level"]))
     for match in _CONFIDENT_PREDICATE.finditer(text):
         yield TagMark(*match.span(), ("high",))
 
@@ -497,7 +506,9 @@ def _make_marks_in_bracket(text: str, bracket: tuple[int, int], phrases: list[re
         boundaries.append(left_match.end() + offset)
     boundaries.append(bracket[1] - 1)
     for phrase, start, end in zip(phrases, boundaries, boundaries[1:], strict=False):
-        mark_text = text[start:end]
+        further_levels = list(_iterate_further_levels(text[:end], phrase.end()))
+        scope_ends = [*(level.start("connector") for level in further_levels), end]
+        mark_text = text[start : scope_ends[0]]
         yield TagMark(
             phrase.start(),
             phrase.end(),
@@ -508,6 +519,20 @@ def _make_marks_in_bracket(text: str, bracket: tuple[int, int], phrases: list[re
             bracket,
             scope=_extract_scope(mark_text),
         )
+        for level, scope_end in zip(further_levels, scope_ends[1:], strict=True):
+            scope = _extract_scope(text[level.end("level") : scope_end])
+            yield TagMark(*level.span("level"), _to_levels(level["level"]), bracket=bracket, scope=scope)
+
+
+def _iterate_further_levels(text: str, end: int) -> Iterator[re.Match[str]]:
+    """Yield the matches of :data:`_SECOND_LEVEL` one after another, the first at ``end``."""
+    while match := _SECOND_LEVEL.match(text, end):
+        yield match
+        end = match.end()
+
+
+def _to_levels(words: str) -> tuple[Tag, ...]:
+    return (cast("Tag", " ".join(words.lower().split())),)
 
 
 def _extract_scope(part: str) -> str:

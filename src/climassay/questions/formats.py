@@ -93,6 +93,8 @@ _REJECTION_WORDS = ("invalid", "false", "0", "no")
 _TYPE_NAMES = {bool: "a truth value", list: "a list", tuple: "a list", dict: "a table", bytes: "binary"}
 _LONG_FORM_COLUMNS = {"question", "id", "audience", "reference_answer"}
 """Columns that a file of long-form questions may have if it has none of ``_FORMAT_COLUMNS``."""
+_UNNAMED_COLUMN = re.compile(r"column_\d+")
+"""Pattern of the names that :func:`climassay.io.delimited.arrange_rows` gives to columns without a name."""
 _MAX_MESSAGE_COLUMNS = 300
 """Maximum number of characters of the column names in an error message."""
 _DASHES = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
@@ -254,7 +256,7 @@ def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
     Raises:
         InputError: The columns belong to no known format.
     """
-    names = set(_normalise_columns(row))
+    names = {name for name in _normalise_columns(row) if not _UNNAMED_COLUMN.fullmatch(name)}
     if {"question_en_origin", "answer_en_origin"} <= names:
         return lambda row, number: _convert_pira_row(_normalise_columns(row), number)
     if names & set(_QUESTION_COLUMNS) and (_FORMAT_COLUMNS & names or names <= _LONG_FORM_COLUMNS):
