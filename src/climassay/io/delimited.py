@@ -66,7 +66,7 @@ def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
     """Return rows of cells as a table. The header is the first row with ``n_columns`` cells.
 
     If ``n_columns`` is 0, it is the most frequent number of cells per row. ``rows`` contains no blank rows. A column
-    without a name is called ``column 5`` or the like, unless it is empty or the row index that pandas and R write first.
+    without a name is called ``column 5`` or the like, unless it is empty or a row index of pandas or R.
 
     Raises:
         ValueError: Short rows lack more than :data:`MAX_MISSING_CELLS` cells.
