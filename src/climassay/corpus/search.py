@@ -132,8 +132,9 @@ def add_heading_shares(scores: Mapping[str, float], shares: Mapping[str, float])
 def respell(query: str, has_word: Callable[[str], bool]) -> str:
     """Replace words that occur in no passage by spellings that occur; return the query unchanged if there are none.
 
-    Words are joined or divided (``bio-energy``, ``PM 2.5``, ``CFC11``), put into the English or German plural or singular
-    (``NDC``, ``Wald``), or accented (``Erwaermung``, ``rechauffement``, since the full-text index removes accents only after stemming).
+    Words are joined or divided (``bio-energy``, ``PM 2.5``, ``CFC11``), put into the English or German plural or
+    singular (``NDC``, ``Wald``), or accented (``Erwaermung``, ``rechauffement``, since the full-text index removes
+    accents only after stemming).
 
     Args:
         query: Words to search for.
