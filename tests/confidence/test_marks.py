@@ -31,6 +31,7 @@ ONE_MARK = [
     ("Seas rise (high confidence, Figure 3).", "high confidence", ("high",)),
     ("Seas rise (as in A (high confidence)).", "high confidence", ("high",)),
     ("There is medium confidence that seas rise.", "medium confidence", ("medium",)),
+    ("Seas rise with a high degree of confidence.", "high degree of confidence", ("high",)),
     ("High confidence: seas rise.", "High confidence", ("high",)),
     ("Seas rise (high confidence⁵).", "high confidence⁵", ("high",)),
     ("Seas rise (confidence: high).", "confidence: high", ("high",)),

@@ -87,7 +87,7 @@ def test_a_word_printed_again_over_its_line_is_read_once_and_one_beside_it_twice
     document = only_document(read_bytes(tmp_path, build_pdf([[line, last, Text(72 + 6 * 15 + 0.5, 700, "1.55")]])))
     assert " ".join(texts(document)) == f"{line.text} {last.text}"
     start = "The ocean took up 19 units of heat and the land took up"
-    pieces = [Text(72, 700, start), last, Text(72 + 6 * (len(start) + 1), 700, "19")]
+    pieces = [Text(72, 700, start), Text(72 + 6 * (len(start) + 1), 700, "19"), last]
     document = only_document(read_bytes(tmp_path, build_pdf([pieces])))
     assert " ".join(texts(document)).startswith(f"{start} 19")
 

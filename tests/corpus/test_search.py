@@ -96,6 +96,8 @@ def test_bm25_finds_stems_not_only_words(tmp_path, encoder):
         ("Waelder", "Der Wald brennt."),
         ("Bäume", "Ein Baum wächst."),
         ("duerre", "Dürren nehmen zu."),
+        ("sealevel", "The sea level rises."),
+        ("f16", "An F-16 flies."),
     ],
 )
 def test_words_that_no_passage_has_are_found_in_another_spelling(tmp_path, query, text):
@@ -110,6 +112,14 @@ def test_words_that_some_passage_has_keep_their_spelling(tmp_path):
     assert ids(made.search("NDC", mode="bm25")) == ["d-0"]
     for query in ("butter", "rat", "car"):
         assert made.search(query, mode="bm25") == []
+
+
+@pytest.mark.parametrize("query", ["t-test", "don't melt", "réchauffement", "rechauffement"])
+def test_words_with_accents_or_apostrophes_are_relevant_where_they_occur(tmp_path, encoder, query):
+    made = Collection.create(tmp_path, "c", encoder)
+    others = ("Forests store carbon.", "Rivers flood in spring.", "Coal is burned.", "Cities grow.")
+    made.add([lines("A t-test of trends: they don’t melt, selon le réchauffement.", *others)])
+    assert ids(made.search(query, min_cosine="measured"))[:1] == ["d-0"]
 
 
 def test_bm25_needs_no_encoder(tmp_path, encoder):

@@ -169,7 +169,7 @@ _LINK = rf"{_GAP}(?:to|or|and|–|—|-|/|‐){_GAP}"
 _WORD_START = r"(?<![^\W_])(?<![^\W_][-\u2010])"
 _ENGLISH_LEVELS = re.compile(
     rf"{_WORD_START}(?:{_level_pattern('a')}(?:{_GAP}{_CONFIDENCE})?{_LINK})?{_level_pattern('b')}"
-    rf"\d{{0,2}}(?P<gap>{_GAP}){_CONFIDENCE}(?:\d{{1,2}}(?!\d|[.%]\d|\s*%)|[⁰¹²³⁴-⁹]{{1,2}})?",
+    rf"\d{{0,2}}(?P<gap>{_GAP})(?:(?:degree|level)s?\s+of\s+)?{_CONFIDENCE}(?:\d{{1,2}}(?!\d|[.%]\d|\s*%)|[⁰¹²³⁴-⁹]{{1,2}})?",
     re.IGNORECASE,
 )
 

@@ -174,9 +174,13 @@ def _vary_spelling(word: str) -> Iterator[str]:
         return
     if (joined_word := re.sub("[-\u2010-\u2013]", "", word)) != word:
         yield joined_word
-    if (divided_word := re.sub(r"(?<=[^\W\d_]{3})(?=\d)", " ", word)) != word:
+    if (divided_word := re.sub(r"(?<=[^\W\d_])(?=\d)", " ", word)) != word:
         yield divided_word
     yield from _exchange_endings(word, _PLURALS, _MIN_BASE)
+    yield word.replace("ss", "ß")
+    for index, letter in enumerate(word):
+        if letter in _ACCENTED_LETTERS:
+            yield word[:index] + _ACCENTED_LETTERS[letter] + word[index + 1 :]
     umlaut_word = re.sub("([aouAOU])e", lambda match: match[1].translate(_MUTATION), word)
     if umlaut_word != word:
         yield umlaut_word
@@ -188,11 +192,9 @@ def _vary_spelling(word: str) -> Iterator[str]:
     elif len(word) > _MIN_BASE:
         mutated_word = _LAST_VOWEL.sub(lambda match: match[0][0].translate(_MUTATION) + match[0][1:], word)
         yield from (mutated_word + ending for ending in ("", "e", "er"))
-    yield re.sub("([aou])e", r"\1", word)
-    yield word.replace("ss", "ß")
-    for index, letter in enumerate(word):
-        if letter in _ACCENTED_LETTERS:
-            yield word[:index] + _ACCENTED_LETTERS[letter] + word[index + 1 :]
+    for index in range(_MIN_BASE, len(word) - _MIN_BASE + 1):
+        if word.isalpha():
+            yield f"{word[:index]} {word[index:]}"
 
 
 def _exchange_endings(word: str, pairs: Sequence[tuple[str, str]], min_base: int) -> Iterator[str]:
