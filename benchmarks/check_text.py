@@ -47,7 +47,7 @@ KINDS = ("number", "sign", "region", "reference", "confidence")
 
 
 def check(text: str, group: CollectionGroup) -> tuple[CheckedSentence, ...]:
-    return check_sentences(text, group, overstated=describe_overstatement)
+    return check_sentences(text, group, find_overstatement=describe_overstatement)
 
 
 def pairs(half: str, judge: SupportJudge | None, *, show: bool, every: int) -> None:
@@ -66,7 +66,7 @@ def pairs(half: str, judge: SupportJudge | None, *, show: bool, every: int) -> N
             # A model reads its source alone; without one, all eight are there to be confused.
             near = passages if judge is None else {n: one for n, one in passages.items() if one.id == row["source"]}
             found = check_sentences(
-                row[truth], None, encoder=encoder, passages=near, judge=judge, overstated=describe_overstatement
+                row[truth], None, encoder=encoder, passages=near, judge=judge, find_overstatement=describe_overstatement
             )
             statuses[truth][found[0].status] += 1
             marked[truth].append(any(one.marked for one in found))

@@ -36,8 +36,8 @@ from climassay.factcheck.configuration import AdvocateSettings
 from climassay.factcheck.debate.batcher import search_all
 from climassay.factcheck.debate.evidence import Grader, RetrievedEvidence, find_evidence
 from climassay.factcheck.debate.reading import read_claim
+from climassay.factcheck.debate.requests import Request, RequestGenerator, SearchRequest, TextRequest
 from climassay.factcheck.debate.setup import Advocate
-from climassay.factcheck.debate.steps import Request, SearchRequest, Steps, TextRequest
 from climassay.factcheck.transcript import Subclaim
 from climassay.grounding import CollectionGroup, open_collections
 from climassay.models.contract import Completion
@@ -94,7 +94,7 @@ def replayed(answer: Mapping[str, Any], _: Request) -> Completion:
     return Completion(json.dumps(answer), "stop")
 
 
-def run_steps(steps: Steps[Any], answer: Callable[[Request], Any]) -> Any:
+def run_steps(steps: RequestGenerator[Any], answer: Callable[[Request], Any]) -> Any:
     given: list[Any] | None = None
     try:
         while True:

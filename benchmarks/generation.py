@@ -174,7 +174,7 @@ def compare(
     llama, same = [], {}
     for _ in range(repeats):
         for dtype, model in models.items():
-            model._generation._most_rows = batch
+            model._generation._max_rows = batch
             seconds, texts = spent(lambda model=model: with_transformers(model, prompts, batch, limit), clock)  # type: ignore[misc]
             taken, (own, tokens) = spent(lambda model=model: with_climassay(model, asked, limit), clock)  # type: ignore[misc]
             # The same answers: transformers' tokens are counted as ours.

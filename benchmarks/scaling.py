@@ -27,8 +27,8 @@ from climassay import primer
 from climassay.corpus import Collection, read, split_passages
 from climassay.corpus.documents import Block, Document
 from climassay.distributed import ClusterOptions, WorkerPool
-from climassay.distributed.cluster import Share, cluster_connection
-from climassay.distributed.pool import streamed
+from climassay.distributed.cluster import WorkerResources, cluster_connection
+from climassay.distributed.pool import run_streamed
 from climassay.distributed.remote import EncoderSpec, JobResult, RemoteCall
 from climassay.models import OptionRequest, load_model
 from climassay.models.contract import Message
@@ -82,7 +82,7 @@ def measure(count: int, asked: int, repeats: int) -> dict[str, object]:
     texts, requests = passages(count), questions(asked)
     encoder, model = load_encoder(threads=1), load_model()
     with cluster_connection(ClusterOptions("local", workers=3)):
-        one, two = (WorkerPool(Share(workers, 1, 0.0)) for workers in (1, 2))
+        one, two = (WorkerPool(WorkerResources(workers, 1, 0.0)) for workers in (1, 2))
         pools = {"1 worker": one, "2 workers": two}
         encoders = {name: pool.load_encoder("local:minilm") for name, pool in pools.items()}
         models = {name: pool.load_model("local:smollm2") for name, pool in pools.items()}
@@ -108,8 +108,8 @@ def chunks(texts: Sequence[str]) -> list[Sequence[str]]:
 def empty_jobs(pool: WorkerPool) -> float:
     """Seconds of a job that does nothing."""
     spec = EncoderSpec("local:minilm", 1)
-    jobs = [RemoteCall("info")] * EMPTY_JOBS
-    return timed(lambda: list(pool.run(spec, jobs[: pool._windows.first]))) / min(EMPTY_JOBS, pool._windows.first)
+    jobs = [RemoteCall("info")] * min(EMPTY_JOBS, pool._batch_sizes.first)
+    return timed(lambda: list(pool.run(spec, jobs))) / len(jobs)
 
 
 def dataset_seconds(pool: WorkerPool) -> float:
@@ -117,7 +117,7 @@ def dataset_seconds(pool: WorkerPool) -> float:
     spec = EncoderSpec("local:minilm", 1)
 
     def run() -> list[tuple[int, JobResult]]:
-        return list(streamed(pool._workers, spec, [RemoteCall("info")] * 8))
+        return list(run_streamed(pool._workers, spec, [RemoteCall("info")] * 8))
 
     return timed(run)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.generation import Draft, Origin, SourcePassage, Wording
-from climassay.generation.screening import REPLACED_CHECKS, Verification, passage_fault, screen
+from climassay.generation.screening import REPLACED_CHECKS, Verification, find_passage_fault, screen
 from climassay.models.contract import Completion, GenerationRequest
 from climassay.models.encoders import load_encoder
 from climassay.reporting import Table, as_markdown
@@ -80,7 +80,7 @@ def refused(drafts: Sequence[Draft], *, by_model: bool) -> dict[str, str]:
         screened = Verification(AnsweredByHand()).check(screened)  # type: ignore[arg-type]
     found = {}
     for draft in screened:
-        fault = passage_fault(draft.main.text)
+        fault = find_passage_fault(draft.main.text)
         if fault is not None:
             found[draft.id] = f"passage: {fault}"
         elif draft.rejection is not None:

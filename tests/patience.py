@@ -35,4 +35,4 @@ def reached(event: threading.Event) -> None:
 
 def job_at_its_end(jobs, job):
     """A job of the server once it has ended."""
-    return until(lambda: (found := jobs.get(job)).ended and found, lambda: jobs.wait_for_news(0.1))
+    return until(lambda: (found := jobs.get(job)).has_ended and found, lambda: jobs.wait_for_change(0.1))

@@ -10,7 +10,7 @@ import numpy as np
 
 from climassay.confidence.statement import Statement
 from climassay.confidence.topics import AssignedStatement, Topic, TopicModel
-from climassay.confidence.vocabulary import TAGS
+from climassay.confidence.vocabulary import LEVELS
 from climassay.reporting.results import write_rows
 from topic_encoder import TOPICS, TopicEncoder
 
@@ -56,7 +56,7 @@ def statement(number: int, topic: str, **changes: Any) -> Statement:
     made = Statement(
         f"{topic}-{number:03}",
         f"Observed {topic} and {words[number % 5]} respond to {words[(number + 1) % 5]} in region {number}.",
-        TAGS[1 + number % 4],
+        LEVELS[1 + number % 4],
         f"AR6 WG{1 + number % 2}",
         f"doc-{topic}",
         f"Chapter on {topic}",

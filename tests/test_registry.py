@@ -54,12 +54,12 @@ from climassay.corpus import read
 from climassay.generation.screening import check_names, question_draft, screen
 from climassay.judging.judges import JUDGES
 from climassay.metrics import METRICS, ReferencedAnswer, Scorer, score_answers
-from climassay.metrics.registry import Answered
+from climassay.metrics.registry import AnswerItem
 from climassay.models import GenerationRequest, Message, load_model
 from climassay.models.provider import (is_served)
 from climassay.questions import Question
 
-(scores,) = Scorer().score("freeform", [Answered("Why?", "Ice", "Ice, ice")])
+(scores,) = Scorer().score("freeform", [AnswerItem("Why?", "Ice", "Ice, ice")])
 table = score_answers([ReferencedAnswer("1", "Ice", "Ice, ice")], ["brevity"])
 model = load_model("echo:parrot")
 (answer,) = model.generate([GenerationRequest((Message("user", "Say: ice"),))])

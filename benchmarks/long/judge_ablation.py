@@ -233,7 +233,7 @@ def ablated(model: "LocalModel", directions: Directions) -> Iterator[None]:
     from climassay.models.local.network import backbone_layers
 
     # The reader's check of itself and the look for the layers must see the model as it is.
-    _ = model.reader.shares
+    _ = model.reader.shares_prefixes
     backbone, layers = backbone_layers(model.network.model)
     if layers is None:
         raise ModelError(f"The layers of {model.name} cannot be found, so nothing can be taken out of them.")

@@ -22,7 +22,7 @@ import pypdfium2
 from climassay.corpus import Passage, read, split_passages
 from climassay.generation import Draft
 from climassay.generation.draft import question_draft
-from climassay.generation.screening import DuplicateFinder, Verification, check_names, passage_fault, screen
+from climassay.generation.screening import DuplicateFinder, Verification, check_names, find_passage_fault, screen
 from climassay.generation.screening.check import content_words
 from climassay.models import ModelOptions, load_model
 from climassay.models.contract import Encoder
@@ -202,7 +202,7 @@ def passage_sets(data: Path, paragraphs: int) -> dict[str, list[str]]:
 def passages_table(data: Path, paragraphs: int) -> Table:
     rows = []
     for name, texts in passage_sets(data, paragraphs).items():
-        found = [fault for text in texts if (fault := passage_fault(text)) is not None]
+        found = [fault for text in texts if (fault := find_passage_fault(text)) is not None]
         counts = sorted(((found.count(fault), fault) for fault in set(found)), reverse=True)
         rows.append((name, share(len(found), len(texts)), ", ".join(f"{count} {fault}" for count, fault in counts)))
     return Table.of("Passages refused", ("passages", "refused", "as"), rows)

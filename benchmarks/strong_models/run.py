@@ -24,7 +24,7 @@ from climassay.corpus import open_or_create, read
 from climassay.factcheck import DebateResources, DebateSettings, Transcript, factcheck_page, make_claim
 from climassay.factcheck.checking import Checker, open_checker
 from climassay.factcheck.configuration import AdvocateSettings
-from climassay.factcheck.debate.steps import Request, TextRequest
+from climassay.factcheck.debate.requests import Request, TextRequest
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, load_scale
 from climassay.grounding import answer_question, open_collections
 from climassay.io import write_file
@@ -95,7 +95,7 @@ def check_claims(place: Workspace, store: Records, model: Generator, data: Path,
     company = DebateResources({settings.model: model}, groups)
     with open_checker(settings, company, store, command="strong models") as checker:
         transcripts = checker.check([make_claim(text) for text in texts])
-        checker.keep(transcripts)
+        checker.save_transcripts(transcripts)
         waves = [in_sequence(checker, text) for text in texts]
     scale = load_scale(settings.scale)
     sides = []

@@ -42,10 +42,10 @@ def claim_key(text: str) -> str:
     for quotes, replacement in ((_QUOTED_NUMBER, r" \2 "), (_DOUBLE_QUOTE, " "), (_SINGLE_QUOTE, " ")):
         normalised_text = quotes.sub(replacement, normalised_text)
     normalised_text = _SPACE_BEFORE_SIGN.sub("", " ".join(normalised_text.split()))
-    return folded_case(normalised_text)
+    return fold_case(normalised_text)
 
 
-def folded_case(text: str) -> str:
+def fold_case(text: str) -> str:
     """Return a text in lower case, except for letters whose case distinguishes units (5 mW, 5 MW)."""
     text_parts, position = [], 0
     for unit in _CASED_UNIT.finditer(text):

@@ -40,17 +40,17 @@ CONTRARIAN = "primer-contrarian"
 CLAIM = "Carbon dioxide makes up only 0.04 per cent of the air, so it cannot change the climate."
 PASSAGE_SIZE = 1000
 PASSAGE_OVERLAP = 100
-PASSAGES = 2
+N_PASSAGES = 2
 """Number of passages per prompt; they are fewer and smaller than by default, so that prompts are short."""
-EXCERPT_WORDS = 60
-TEXT_TOKENS = 60
+MAX_EXCERPT_WORDS = 60
+MAX_TEXT_TOKENS = 60
 """Number of tokens of each text in a debate; a round takes about half a minute on a laptop."""
-LABELS = 26
+N_LABELS = 26
 """Number of labelled statements on which the judge is trained."""
 QUALITY = "states something about the climate that evidence could confirm or refute"
-KINDS = ("not checkable", "checkable")
+LABELS = ("not checkable", "checkable")
 """Names of the statements' labels, from low to high."""
-SERVED = "--model openai:NAME --base-url URL"
+SERVER_OPTIONS = "--model openai:NAME --base-url URL"
 _COMMAND_LABEL = "The same with yours"
 
 Say = Callable[[str], None]
@@ -208,7 +208,7 @@ def _answer_questions(demo: _Demo, title: str) -> DemoStep:
         tuple(lines),
         (
             Prose(
-                f"From {documents} books in {passages} passages. Every sentence names the passages it rests on or is "
+                f"From {documents} books in {passages} passages. Every sentence names the passages cited for it or is "
                 "marked as not from the sources; if no passage is relevant, no model is asked. A model this small "
                 "writes clumsily."
             ),
@@ -219,7 +219,7 @@ def _answer_questions(demo: _Demo, title: str) -> DemoStep:
             "passages": passages,
             "answers": [{"question": answer.question, "text": answer.text} for answer in answers],
         },
-        f'climassay ask "{QUESTION}" -c {COLLECTION} -w {demo.quoted_path()} {SERVED}',
+        f'climassay ask "{QUESTION}" -c {COLLECTION} -w {demo.quoted_path()} {SERVER_OPTIONS}',
     )
 
 
@@ -281,7 +281,7 @@ def _evaluate_retrieval(demo: _Demo, title: str) -> DemoStep:
         section.blocks,
         {"accuracy": scores.accuracy, "paired": scores.paired},
         f"climassay evaluate mcq {demo.quoted_path(file.name)} {options} --scoring letter -w {demo.quoted_path()} "
-        f"{SERVED}",
+        f"{SERVER_OPTIONS}",
     )
 
 
@@ -318,16 +318,16 @@ def _evaluate_judge(demo: _Demo, title: str) -> DemoStep:
     from climassay.judging.judges import layer_choices
 
     file = _write_rows(demo, "statements.jsonl", labelled_statements())
-    levels = ",".join(KINDS)
+    levels = ",".join(LABELS)
     items = read_items(file, ItemColumns(id="id", label="kind", levels=parse_levels(levels))).items
     tasks = [JudgeTask(quality("own", sentence=QUALITY), items)]
     # One layer, two thirds up, to take seconds; the command chooses among four layers by cross-validation.
-    settings = BenchmarkSettings(LABELS, probe=ProbeSettings(layer_choices(demo.model, ())[1:2]))
+    settings = BenchmarkSettings(N_LABELS, probe=ProbeSettings(layer_choices(demo.model, ())[1:2]))
     result = benchmark_judges(tasks, settings, ["pointwise"], model=demo.model, workspace=demo.session)
     scores = result.benchmark.results[0].scores
     accuracy, baseline = scores.agreement.accuracy_differing, scores.baselines["longer"].accuracy_differing
     sentences = (
-        f"Which of two texts {QUALITY}: learnt from {LABELS} labels, asked of pairs that the judge has not seen, in "
+        f"Which of two texts {QUALITY}: learnt from {N_LABELS} labels, asked of pairs that the judge has not seen, in "
         "three folds. The texts that do are as long as those that do not. Do not expect so few labels to teach a model "
         "this small which of two claims is right: there it stays at chance (climassay judge benchmark primer:claims)."
     )
@@ -340,9 +340,9 @@ def _evaluate_judge(demo: _Demo, title: str) -> DemoStep:
             sentences,
         ),
         (Prose(sentences), result.tables()[0]),
-        {"judge": {"accuracy": accuracy, "longer": baseline, "labels": LABELS}},
+        {"judge": {"accuracy": accuracy, "longer": baseline, "labels": N_LABELS}},
         f'climassay judge benchmark {demo.quoted_path(file.name)} --quality "{QUALITY}" --item id --label kind '
-        f'--levels "{levels}" --method pointwise --train-items {LABELS} -w {demo.quoted_path()} '
+        f'--levels "{levels}" --method pointwise --train-items {N_LABELS} -w {demo.quoted_path()} '
         "--model local:FOLDER_OR_HUB_ID",
     )
 
@@ -366,10 +366,10 @@ def _check_claim(demo: _Demo, title: str) -> DemoStep:
 
     advocates = advocates_from_names([COLLECTION], adversaries=[CONTRARIAN])
     settings = DebateSettings(
-        tuple(replace(advocate, passages=PASSAGES, excerpt_words=EXCERPT_WORDS) for advocate in advocates),
+        tuple(replace(advocate, passages=N_PASSAGES, excerpt_words=MAX_EXCERPT_WORDS) for advocate in advocates),
         split="whole",
         rounds=1,
-        profile=ProfileSettings(text_tokens=TEXT_TOKENS),
+        profile=ProfileSettings(text_tokens=MAX_TEXT_TOKENS),
     )
     transcript = check_claim(
         CLAIM,
@@ -410,7 +410,7 @@ def _check_claim(demo: _Demo, title: str) -> DemoStep:
             "verdict": verdict.label,
             "removed_quotations": sum(opinion.removed_quotations for opinion in opinions),
         },
-        f'climassay check "{CLAIM}" -c {COLLECTION} --adversary {CONTRARIAN} -w {demo.quoted_path()} {SERVED}',
+        f'climassay check "{CLAIM}" -c {COLLECTION} --adversary {CONTRARIAN} -w {demo.quoted_path()} {SERVER_OPTIONS}',
     )
 
 
@@ -429,6 +429,6 @@ _STEPS: tuple[tuple[str, Callable[[_Demo, str], DemoStep]], ...] = (
     ("The IPCC's confidence levels, found in two books", _find_confidence),
     ("A cited answer, and an honest no", _answer_questions),
     ("What the right passage is worth", _evaluate_retrieval),
-    (f"A judge trained on {LABELS} labels", _evaluate_judge),
+    (f"A judge trained on {N_LABELS} labels", _evaluate_judge),
     ("A claim, checked", _check_claim),
 )

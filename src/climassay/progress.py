@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
+from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 _REDRAW_SECONDS = 0.2
 """Minimum interval between updates of the display in a notebook, in seconds."""
-FIRST_LINE_SECONDS, LINE_SECONDS = 10.0, 60.0
-"""Seconds until the first line about a task is written to a log file, and minimum seconds between further lines."""
+FIRST_LINE_SECONDS, LINE_SECONDS = 5.0, 60.0
+"""Seconds until the first lines about running tasks are written to a log file, and seconds between later ones."""
 _PACE_SAMPLES = 50
 """Number of the most recent updates over which the seconds per unit of work are averaged."""
 
@@ -63,7 +64,7 @@ class Progress:
 class Bars(Progress):
     """Progress display with bars that show counts, seconds per unit and remaining time, by default on stderr.
 
-    A console that is not a terminal, such as a log file, gets a line per minute instead.
+    A console that is not a terminal, such as a log file, gets a line per task and minute instead.
     """
 
     def __init__(self, console: "Console | None" = None) -> None:
@@ -76,12 +77,12 @@ class Bars(Progress):
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
         """Yield a task with a bar until the end of the block; nested tasks share the display."""
         if self._display is not None:
-            yield from _Bar(self._display, description, total).running()
+            yield from _Bar(self._display, description, total).as_task()
             return
-        with _make_display(self._console) as display:
+        with _make_display(self._console) as display, _lines_in_log(display):
             self._display = display
             try:
-                yield from _Bar(display, description, total).running()
+                yield from _Bar(display, description, total).as_task()
             finally:
                 self._display = None
 
@@ -126,12 +127,12 @@ class NotebookBars(Bars):
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
         """Yield a task with a bar until the end of the block; nested tasks share the display."""
         if self._display is not None:
-            yield from _Bar(self._display, description, total, self._show).running()
+            yield from _Bar(self._display, description, total, self._show).as_task()
             return
         self._display = _make_display(self._console)
-        with _below_the_cell(keep=True) as self._show:
+        with _display_below_cell(keep=True) as self._show:
             try:
-                yield from _Bar(self._display, description, total, self._show).running()
+                yield from _Bar(self._display, description, total, self._show).as_task()
             finally:
                 self._display = None
 
@@ -140,7 +141,7 @@ class NotebookBars(Bars):
         """Display a message until the end of the block."""
         from rich.text import Text
 
-        with _below_the_cell() as show:
+        with _display_below_cell() as show:
             if self._display is None:
                 show(Text(message))
             yield
@@ -150,7 +151,7 @@ class NotebookBars(Bars):
         """Yield a function that displays a preview in place of the previous one."""
         from rich.text import Text
 
-        with _below_the_cell() as show:
+        with _display_below_cell() as show:
             yield lambda text: show(Text(text, style="dim"))
 
     def say(self, words: str) -> None:
@@ -159,7 +160,7 @@ class NotebookBars(Bars):
 
 
 @contextmanager
-def _below_the_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
+def _display_below_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
     """Yield a function that displays an object below a notebook's cell in place of the previous one.
 
     The display is updated at most five times per second. If ``keep`` is True, the last object remains after the block.
@@ -193,6 +194,34 @@ def _make_display(console: "Console") -> "RichProgress":
     return Progress(description, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), pace, console=console)
 
 
+@contextmanager
+def _lines_in_log(display: "RichProgress") -> Iterator[None]:
+    """Print a line about each unfinished task from time to time if the console is a log file."""
+    if display.console.is_terminal:
+        yield
+        return
+    has_ended = Event()
+
+    def print_lines() -> None:
+        seconds = FIRST_LINE_SECONDS
+        while not has_ended.wait(seconds):
+            for task in display.tasks:
+                if not task.finished:
+                    total = "" if task.total is None else f" of {task.total:,.0f}"
+                    pace = f", {task.fields['pace']}" if task.fields["pace"] else ""
+                    line = f"{task.description}: {task.completed:,.0f}{total}{pace}"
+                    display.console.print(line, highlight=False, soft_wrap=True, markup=False)
+            seconds = LINE_SECONDS
+
+    thread = Thread(target=print_lines, name="climassay-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        thread.join()
+
+
 def format_duration(seconds: float) -> str:
     """Format a duration, for example as ``0.4 s``, ``41 s``, ``12 min`` or ``3.4 h``."""
     if seconds < 90:
@@ -212,7 +241,6 @@ class _Bar(Task):
         self._id = display.add_task(description, total=total, pace="")
         self._samples = deque([(monotonic(), 0.0)], maxlen=_PACE_SAMPLES)
         """Times of the latest advances, with the number of units completed by then."""
-        self._next_line = monotonic() + FIRST_LINE_SECONDS
         show(display)
 
     def advance(self, count: int = 1) -> None:
@@ -228,7 +256,7 @@ class _Bar(Task):
         self._show(self._display)
 
     def _update_pace(self) -> None:
-        """Show seconds per unit and remaining time; in a log file, print a line if the last line is old enough."""
+        """Show seconds per unit and remaining time."""
         task, now = self._task, monotonic()
         if task.completed > self._samples[-1][1]:
             self._samples.append((now, task.completed))
@@ -239,17 +267,12 @@ class _Bar(Task):
         n_remaining = 0 if task.total is None else task.total - task.completed
         remaining_note = f", {format_duration(seconds * n_remaining)} left" if n_remaining > 0 else ""
         self._display.update(self._id, pace=f"{format_duration(seconds)} each{remaining_note}")
-        console = self._display.console
-        if n_remaining > 0 and now >= self._next_line and not (console.is_terminal or console.quiet):
-            self._next_line = now + LINE_SECONDS
-            line = f"{task.description}: {task.completed:,.0f} of {task.total:,.0f}, {task.fields['pace']}"
-            console.print(line, highlight=False, soft_wrap=True)
 
     @property
     def _task(self) -> "RichTask":
         return next(task for task in self._display.tasks if task.id == self._id)
 
-    def running(self) -> Iterator[Task]:
+    def as_task(self) -> Iterator[Task]:
         """Yield the bar.
 
         Afterwards, if its total is unknown, set the total to the count, or remove a bar without progress.

@@ -12,7 +12,7 @@ MIN_SECRET_LENGTH = 8
 MAX_WORD_LENGTH = 20
 """Maximum length of a word (letters of the same case) or number (digits) in a placeholder. A key with a longer word or
 number counts as a secret."""
-BLANK = "***"
+REDACTED = "***"
 
 _registered_secrets: set[str] = set()
 
@@ -53,8 +53,8 @@ def without_secrets(text: str) -> str:
     """
     values = (os.environ.get(variable, "").strip() for variable in SECRET_VARIABLES)
     for secret in sorted(filter(is_secret, (*values, *_registered_secrets)), key=len, reverse=True):
-        text = text.replace(secret, BLANK)
-    return _PASSWORD_IN_URL.sub(f"{BLANK}@", text) if "://" in text else text
+        text = text.replace(secret, REDACTED)
+    return _PASSWORD_IN_URL.sub(f"{REDACTED}@", text) if "://" in text else text
 
 
 def note_secret(key: str) -> None:
@@ -72,8 +72,8 @@ def without_key(body: bytes, key: str | None) -> bytes:
     """
     if key is None or not is_secret(key):
         return body
-    redacted_body = body.replace(key.encode(), BLANK.encode())
-    return _make_key_pattern(key).sub(BLANK.encode(), redacted_body) if b"\\" in redacted_body else redacted_body
+    redacted_body = body.replace(key.encode(), REDACTED.encode())
+    return _make_key_pattern(key).sub(REDACTED.encode(), redacted_body) if b"\\" in redacted_body else redacted_body
 
 
 def environment_without_secrets() -> Mapping[str, str]:

@@ -89,7 +89,7 @@ def settings(kind: type[Any] | None = None, /, *, kw_only: bool = False, subject
         def initialise(self: Any, *arguments: Any, **values: Any) -> None:
             validator = dataclass_type.__pydantic_validator__
             try:
-                # Strict here only: stored settings, in which a tuple has become a list, are read by TypeAdapter.
+                # Not strict elsewhere: TypeAdapter reads stored settings, in which tuples have become lists.
                 validator.validate_python(ArgsKwargs(arguments, values), self_instance=self, strict=True)
             except ValidationError as error:
                 raise _make_settings_error(dataclass_type, error, subject) from None

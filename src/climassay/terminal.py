@@ -13,8 +13,8 @@ from rich.segment import Segment
 
 _CONTROL_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and line feed, and C1
-    "\u202a-\u202e\u2066-\u2069"  # the order in which letters are shown
-    "\ud800-\udfff]"  # halves of characters, which no terminal can be sent
+    "\u202a-\u202e\u2066-\u2069"  # bidirectional controls
+    "\ud800-\udfff]"  # surrogates, which cannot be encoded
 )
 
 

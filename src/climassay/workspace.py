@@ -51,7 +51,7 @@ class Workspace:
     def records_url(self) -> str:
         """SQLAlchemy URL of the records database: ``$CLIMASSAY_DATABASE_URL``, or else a SQLite file in the workspace.
 
-        The URL may contain a password, unlike ``Records.database.shown_url``.
+        The URL may contain a password, unlike ``Records.database.redacted_url``.
         """
         return os.environ.get(DATABASE_VARIABLE) or f"sqlite:///{self._records_file}"
 
@@ -127,7 +127,7 @@ def _make_path_private(path: Path) -> None:
             path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700)
 
 
-_usual_mask: int | None = None
+_original_umask: int | None = None
 
 
 def restrict_to_user() -> None:
@@ -135,15 +135,15 @@ def restrict_to_user() -> None:
 
     In folders that other users can enter, :mod:`climassay.io` still gives files the usual permissions.
     """
-    global _usual_mask
-    if os.name == "posix" and _usual_mask is None:
-        _usual_mask = os.umask(0o077)
+    global _original_umask
+    if os.name == "posix" and _original_umask is None:
+        _original_umask = os.umask(0o077)
 
 
-def mask_at(folder: Path) -> int | None:
+def find_umask(folder: Path) -> int | None:
     """Return the user's original umask if other users can enter a folder; otherwise None."""
     existing_folder = next(path for path in (folder, *folder.parents) if path.exists())
-    return _usual_mask if existing_folder.stat().st_mode & 0o077 else None
+    return _original_umask if existing_folder.stat().st_mode & 0o077 else None
 
 
 def cache_folder() -> Path:

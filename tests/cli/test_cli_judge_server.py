@@ -7,7 +7,7 @@ import re
 import pytest
 
 from api_server import ApiServer, Reply
-from climassay.judging.preferences import CERTAIN
+from climassay.judging.preferences import CERTAIN_LOG_ODDS
 from command_line import done, refused
 
 GROUPS, ITEMS = 4, 3
@@ -119,7 +119,7 @@ def test_a_generated_answer_is_read_after_its_reasons_and_counts_as_certain(serv
         )
         rows = json.loads(out)["items"]
         assert [row["label"] for row in rows] == [2, 1, 0] * GROUPS
-        assert 0 < max(row["strength"] for row in rows) <= CERTAIN
+        assert 0 < max(row["strength"] for row in rows) <= CERTAIN_LOG_ODDS
 
 
 def test_an_answer_that_was_cut_off_says_so(server, judge):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from climassay.confidence.difference import STATUSES, compare_statements
 from climassay.confidence.extraction import ExtractOptions, extract
-from climassay.confidence.vocabulary import TAGS
+from climassay.confidence.vocabulary import LEVELS
 from climassay.corpus import Block, Document
 
 OLD = (
@@ -57,7 +57,8 @@ def test_the_same_sentence_twice_is_matched_once_each():
 
 words = st.lists(st.sampled_from(["seas", "rise", "ice", "melts", "rain", "falls"]), min_size=1, max_size=5)
 texts = st.lists(
-    st.tuples(words, st.sampled_from(TAGS)).map(lambda pair: f"{' '.join(pair[0])} ({pair[1]} confidence)."), max_size=6
+    st.tuples(words, st.sampled_from(LEVELS)).map(lambda pair: f"{' '.join(pair[0])} ({pair[1]} confidence)."),
+    max_size=6,
 )
 
 

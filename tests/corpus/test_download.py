@@ -4,6 +4,7 @@ import gzip
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 import pytest
@@ -40,16 +41,26 @@ REPLIES = {
     "/D%C3%BCrre": ({"Content-Type": "text/html"}, PAGE.encode()),
     "/script": ({"Content-Type": "text/html"}, b"<html><body><script>draw()</script></body></html>"),
 }
+TARGETS = {
+    "/moved": "/page",
+    "/away": "file:///etc/hostname",
+    "/ftp": "ftp://127.0.0.1:{port}/page",
+}
+"""Addresses to which others redirect."""
 
 
 class _Handler(BaseHTTPRequestHandler):
+    paths: ClassVar[list[str]] = []
+    """Paths that were asked for."""
+
     def do_GET(self):
         parts = urlsplit(self.path)
-        status = {"/refused": 403, "/absent": 404, "/moved": 302, "/away": 302}.get(parts.path, 200)
+        self.paths.append(parts.path)
+        status = {"/refused": 403, "/absent": 404}.get(parts.path, 302 if parts.path in TARGETS else 200)
         headers, body = REPLIES.get(parts.path, ({}, b""))
         self.send_response(status)
         if status == 302:
-            self.send_header("Location", "/page" if parts.path == "/moved" else "file:///etc/hostname")
+            self.send_header("Location", TARGETS[parts.path].format(port=self.server.server_port))
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
@@ -99,6 +110,7 @@ def test_a_file_is_named_after_what_it_holds(server, tmp_path, path, name):
         ("/refused", "save it"),
         ("/absent", "404"),
         ("/away", "not allowed"),
+        ("/ftp", "unknown url type: ftp"),
         ("/damaged", "damaged or truncated"),
         ("/bomb", "unpacks to more than"),
         ("/binary", "binary data"),
@@ -110,6 +122,17 @@ def test_what_cannot_be_had_has_one_reason(server, tmp_path, path, word):
     result = read_address(f"{server}{path}", tmp_path, ReadOptions(max_bytes=1_000_000))
     assert not result.documents
     assert word in result.skipped[0].reason
+
+
+@pytest.mark.parametrize(("target", "is_read"), [("on the internet", True), ("in a private network", False)])
+def test_a_server_on_the_internet_leads_to_no_page_of_a_private_network(server, tmp_path, monkeypatch, target, is_read):
+    n_requests = len(_Handler.paths)
+    peers = iter([True, target == "on the internet"])
+    monkeypatch.setattr("climassay.corpus.readers.download._is_public", lambda _address: next(peers))
+    result = read_address(f"{server}/moved", tmp_path)
+    assert bool(result.documents) is is_read
+    assert is_read or "which is not on the internet" in result.skipped[0].reason
+    assert _Handler.paths[n_requests:] == ["/moved", "/page"][: 1 + is_read]
 
 
 @pytest.mark.parametrize("address", ["https://", "http://me:secret@127.0.0.1/", "http://[::1", "http://127.0.0.1:x/"])

@@ -12,9 +12,9 @@ from climassay import load_encoder
 from climassay.corpus import Block, Document, open_or_create
 from climassay.corpus import collection as collection_adding
 from climassay.distributed import ClusterOptions
-from climassay.distributed.cluster import Share, cluster_connection, divide
+from climassay.distributed.cluster import WorkerResources, cluster_connection, divide_resources
 from climassay.distributed.pool import Worker
-from climassay.distributed.remote import ModelArguments, RemoteCall, shares
+from climassay.distributed.remote import ModelArguments, RemoteCall, job_size
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models.contract import StreamingEncoder
 from command_line import refused
@@ -42,20 +42,20 @@ GRAPHICS = nodes({"CPU": 0.0}, {"CPU": 16.0, "GPU": 2.0}, {"CPU": 16.0, "GPU": 2
 @pytest.mark.parametrize(
     ("cluster", "workers", "gpus", "share"),
     [
-        (SMALL, None, None, Share(8, 1, 0.0)),
-        (SMALL, 4, None, Share(4, 2, 0.0)),
+        (SMALL, None, None, WorkerResources(8, 1, 0.0)),
+        (SMALL, 4, None, WorkerResources(4, 2, 0.0)),
         # Three workers of two CPUs each would lie on the larger node alone; four fit with two, so three get three.
-        (SMALL, 2, None, Share(2, 3, 0.0)),
-        (SMALL, 1, None, Share(1, 6, 0.0)),
-        (GRAPHICS, None, None, Share(4, 8, 1.0)),
-        (GRAPHICS, None, 0.5, Share(8, 4, 0.5)),
-        (GRAPHICS, 2, 2.0, Share(2, 16, 2.0)),
-        (GRAPHICS, None, 0.0, Share(32, 1, 0.0)),
+        (SMALL, 2, None, WorkerResources(2, 3, 0.0)),
+        (SMALL, 1, None, WorkerResources(1, 6, 0.0)),
+        (GRAPHICS, None, None, WorkerResources(4, 8, 1.0)),
+        (GRAPHICS, None, 0.5, WorkerResources(8, 4, 0.5)),
+        (GRAPHICS, 2, 2.0, WorkerResources(2, 16, 2.0)),
+        (GRAPHICS, None, 0.0, WorkerResources(32, 1, 0.0)),
     ],
     ids=["default", "four", "two", "one", "gpus", "half gpus", "two gpus each", "no gpus"],
 )
 def test_a_worker_lies_within_one_node(cluster, workers, gpus, share):
-    assert divide(cluster, ClusterOptions("auto", workers, gpus)) == share
+    assert divide_resources(cluster, ClusterOptions("auto", workers, gpus)) == share
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_worker_lies_within_one_node(cluster, workers, gpus, share):
 )
 def test_a_cluster_that_is_too_small_is_told_before_anything_waits(cluster, options, words):
     with pytest.raises(InputError, match=words):
-        divide(cluster, options)
+        divide_resources(cluster, options)
 
 
 @pytest.mark.parametrize("address", ["ray://head:10001", "nowhere", "head:", "", "a b:1"])
@@ -150,10 +150,10 @@ def test_workers_without_a_cluster_are_refused(tmp_path, climassay):
 
 
 def test_jobs_are_a_quarter_of_a_share_at_most():
-    assert shares(1000, 2, 32) == 32
-    assert shares(80, 2, 32) == 10
-    assert shares(3, 2, 32) == 1
-    assert shares(0, 2, 32) == 1
+    assert job_size(1000, 2, 32) == 32
+    assert job_size(80, 2, 32) == 10
+    assert job_size(3, 2, 32) == 1
+    assert job_size(0, 2, 32) == 1
 
 
 def test_a_worker_holds_one_model_whoever_names_its_number_format(tmp_path, monkeypatch):
@@ -161,13 +161,13 @@ def test_a_worker_holds_one_model_whoever_names_its_number_format(tmp_path, monk
         monkeypatch.setenv("CLIMASSAY_DTYPE", here)
         worker = Worker(1)
         spec = ModelArguments(f"local:{save_tiny(tmp_path / here)}", device="cpu")
-        first = worker.do(spec, RemoteCall("info"))
+        first = worker.run_job(spec, RemoteCall("info"))
         assert first.result.dtype == here
-        again = worker.do(replace(spec, dtype=here), RemoteCall("info"))
+        again = worker.run_job(replace(spec, dtype=here), RemoteCall("info"))
         assert again.fingerprint == first.fingerprint
         assert len(worker._loaded) == 1
         # What a node with another processor has chosen is computed here too.
-        assert worker.do(replace(spec, dtype=elsewhere), RemoteCall("info")).fingerprint != first.fingerprint
+        assert worker.run_job(replace(spec, dtype=elsewhere), RemoteCall("info")).fingerprint != first.fingerprint
 
 
 SCALE = Path(__file__).parents[2] / "docs" / "scale.md"

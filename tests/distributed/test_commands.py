@@ -140,7 +140,7 @@ class SharedPool:
         return job
 
     @contextmanager
-    def open(self, options, *, windows=None):
+    def open(self, options, *, batch_sizes=None):
         assert options == ClusterOptions(self.address, 1)
         self.asked = 0
         yield self.pool

@@ -14,7 +14,7 @@ import pytest
 
 from climassay import load_encoder
 from climassay.corpus import Block, Collection, Document, open_or_create
-from climassay.distributed import ClusterOptions, DistributedModel, Windows, open_pool
+from climassay.distributed import BatchSizes, ClusterOptions, DistributedModel, open_pool
 from climassay.errors import ModelError
 from climassay.learning import ActivationStore, harvest
 from climassay.models import GenerationRequest, Message, OptionRequest, Sampling, load_model
@@ -31,7 +31,7 @@ if importlib.util.find_spec("ray") is None:
 
 @pytest.fixture(scope="module")
 def pool(address):
-    with open_pool(ClusterOptions(address), windows=Windows(first=20, later=100, min_streamed=8)) as opened:
+    with open_pool(ClusterOptions(address), batch_sizes=BatchSizes(first=20, later=100, min_streamed=8)) as opened:
         yield opened
 
 

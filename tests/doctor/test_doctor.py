@@ -18,7 +18,7 @@ from climassay.doctor import (
     examine_installation,
     examine_servers,
     examine_workspace,
-    header_fault,
+    find_header_fault,
     is_healthy,
 )
 from climassay.records import Records
@@ -247,8 +247,8 @@ def safetensors(header=b'{"weights":{"dtype":"F32","shape":[1],"data_offsets":[0
 def test_trained_files_are_judged_by_header_and_length(tmp_path, content, fault):
     file = tmp_path / "probe.safetensors"
     file.write_bytes(content)
-    assert fault in header_fault(file)
-    assert bool(header_fault(file)) == bool(fault)
+    assert fault in find_header_fault(file)
+    assert bool(find_header_fault(file)) == bool(fault)
 
 
 def test_broken_and_left_over_files_are_named(workspace):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.evaluation import Cell, CellRecord, Prepared
+from climassay.evaluation import Cell, CellRecord, PromptContext
 from climassay.evaluation.contamination import MIN_RUN, contamination, prompt_contamination, question_text
 from climassay.questions import Question
 
@@ -97,11 +97,11 @@ def record(texts, contaminated):
 
 
 def passage(text):
-    return Prepared(passages=(text,), passage_ids=("p",))
+    return PromptContext(passages=(text,), passage_ids=("p",))
 
 
 def test_questions_that_stood_alone_have_nothing_to_share():
-    alone = {one.id: Prepared() for one in QUESTIONS}
+    alone = {one.id: PromptContext() for one in QUESTIONS}
     assert prompt_contamination(QUESTIONS, alone) == ("", None)
     assert record(*prompt_contamination(QUESTIONS, {})).overlap == ""
 
@@ -126,7 +126,7 @@ def test_a_passage_counts_for_the_question_that_had_it_only():
 
 def test_examples_and_training_texts_count_for_all():
     example = Question("e", "freeform", "What of the water?", f"It is known that {RUN}, always.")
-    given = {one.id: Prepared(examples=(example, OTHER)) for one in (FREE, CHOICE)}
+    given = {one.id: PromptContext(examples=(example, OTHER)) for one in (FREE, CHOICE)}
     assert prompt_contamination([FREE, CHOICE], given) == ("2 examples", 2)
     learned = [question_text(GAP), question_text(OTHER)]
     assert prompt_contamination([FREE, CHOICE], {}, learned) == ("2 training texts", 2)

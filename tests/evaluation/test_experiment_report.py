@@ -273,6 +273,6 @@ def test_calibration_is_that_of_the_chosen_options(given):
 def test_answers_without_a_probability_are_counted_and_not_covered(given):
     bare = [replace(one, probability=None) if one.question == "mcq-0" else one for one in given.outcomes]
     found = calibrate_experiment(replace(given, outcomes=tuple(bare)))
-    assert {(one.n, one.without) for one in found} == {(11, 1)}
+    assert {(one.n, one.n_without_probability) for one in found} == {(11, 1)}
     assert found[0].curve.points[-1].coverage == pytest.approx(11 / 12)
     assert [row[-1] for row in calibration_table(found, "primer").rows] == ["-", "-", "-"]

@@ -14,7 +14,7 @@ from climassay.evaluation import (
     EvaluationResources,
     ExamplePool,
     Outcome,
-    Prepared,
+    PromptContext,
     Sources,
     TaskPrompts,
     experiment_report,
@@ -26,7 +26,7 @@ from climassay.evaluation import (
     run_experiment,
     score_experiment,
 )
-from climassay.evaluation.long_answers import coloured_parts, compare_answers, point_scores, prefer, side_by_side
+from climassay.evaluation.long_answers import coloured_parts, compare_answers, judge_pairs, point_scores, side_by_side
 from climassay.evaluation.results import Preference
 from climassay.grounding.references import CheckedReference
 from climassay.grounding.support_judge import Judgement
@@ -69,8 +69,8 @@ def run(store, tmp_path, write=lambda prompt, schema: ANSWER, judge=judging, lim
     resources = EvaluationResources(
         lambda spec, adapter: model,
         Sources(lambda _: None, lambda _: ExamplePool("pool", (Question("p", "longform", "Q?", "A."),) * 5)),
-        scorer=lambda ask: Scorer(judge=ask(judges)),
-        checker=lambda scorer: check,
+        open_scorer=lambda ask: Scorer(judge=ask(judges)),
+        open_checker=lambda scorer: check,
     )
     sets = {LONG_ANSWERS: read_benchmark(plan.benchmarks[0], plan)}
     return run_experiment(plan, sets, resources, store, prompts=TaskPrompts.load()), model, judges
@@ -111,7 +111,7 @@ def preferring(prompt, _schema):
 
 def test_answers_are_compared_in_both_orders_and_position_bias_is_shown():
     judge = ScriptedModel(write=preferring)
-    found = compare_answers(QUESTIONS, {cell: outcomes(cell) for cell in CELLS}, partial(prefer, judge=judge))
+    found = compare_answers(QUESTIONS, {cell: outcomes(cell) for cell in CELLS}, partial(judge_pairs, judge=judge))
     assert len(found) == len(judge.texts) == 3 * 2 * 20
     summed = side_by_side(found)
     assert summed.contestants[0].cell.model == "good"
@@ -130,11 +130,11 @@ def test_answers_are_compared_in_both_orders_and_position_bias_is_shown():
 def test_who_gives_no_answer_loses_and_a_judge_that_fails_is_counted():
     judge = ScriptedModel(write=lambda *_: "no")
     found = compare_answers(
-        QUESTIONS, {CELLS[0]: outcomes(CELLS[0]), CELLS[1]: outcomes(CELLS[1], "")}, partial(prefer, judge=judge)
+        QUESTIONS, {CELLS[0]: outcomes(CELLS[0]), CELLS[1]: outcomes(CELLS[1], "")}, partial(judge_pairs, judge=judge)
     )
     assert judge.texts == []
     assert side_by_side(found).contestants[0].win_rate.value == 1.0
-    silent = compare_answers(QUESTIONS, {cell: outcomes(cell) for cell in CELLS[:2]}, partial(prefer, judge=judge))
+    silent = compare_answers(QUESTIONS, {cell: outcomes(cell) for cell in CELLS[:2]}, partial(judge_pairs, judge=judge))
     assert all(one.better is None and one.error for one in silent)
     assert side_by_side(silent) is None
 
@@ -229,9 +229,9 @@ def test_sentences_are_looked_up_in_the_collections_that_the_experiment_names(tm
     entries = {"benchmarks": [LONG_ANSWERS], "model": [{"name": "local:x"}], "metrics": {"collections": ["books"]}}
     plan = parse_plan(entries, where="x.toml", folder=tmp_path)
     resources = open_resources(plan, workspace)
-    check = resources.checker(Scorer())
+    check = resources.open_checker(Scorer())
     [point] = check(
-        "Earth reflects about 29 per cent of incident sunlight [9].", Prepared(("Earth reflects.",), ("a",))
+        "Earth reflects about 29 per cent of incident sunlight [9].", PromptContext(("Earth reflects.",), ("a",))
     )
     assert point.status == "similar"
     assert [one.status for one in point.references] == ["invented"]

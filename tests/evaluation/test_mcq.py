@@ -8,7 +8,7 @@ from api_server import ApiServer, Reply
 from climassay.api import benchmarks
 from climassay.errors import InputError, ModelError
 from climassay.evaluation import (
-    Prepared,
+    PromptContext,
     Setting,
     TaskPrompts,
     ask_mcq,
@@ -24,7 +24,7 @@ from climassay.reporting import DotPlot
 from climassay.session import Session
 from scripted_model import ScriptedModel
 
-DEFAULT = Setting("default", lambda questions, _: [Prepared() for _ in questions])
+DEFAULT = Setting("default", lambda questions, _: [PromptContext() for _ in questions])
 
 
 def question(number: int, correct: int = 0, level: str | None = "base", k: int = 4) -> Question:
@@ -108,7 +108,7 @@ def test_failures_and_unparsed_are_counted_and_wrong():
 def test_levels_and_paired_test():
     questions = [question(n, correct=1, level="base" if n < 8 else "reasoning") for n in range(12)]
     every = [q.id for q in questions]
-    strong = Setting("context", lambda asked, _: [Prepared(("a passage",)) for _ in asked])
+    strong = Setting("context", lambda asked, _: [PromptContext(("a passage",)) for _ in asked])
     model = oracle(questions, lambda prompt: every if "a passage" in prompt else ["q0"])
     scores = score_mcq(ask_mcq(questions, model, [DEFAULT, strong], TaskPrompts.load()))
     by_key = {(row.setting, row.level): row for row in scores.accuracy}

@@ -319,7 +319,7 @@ def test_a_model_without_log_probabilities_is_told_before_anything_is_asked(stor
         run_experiment(
             plan(),
             SETS,
-            EvaluationResources(lambda spec, adapter: Talker(), bench.sources, bench.adapter, bench.scorer),
+            EvaluationResources(lambda spec, adapter: Talker(), bench.sources, bench.find_adapter, bench.open_scorer),
             store,
         )
 

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.corpus import Hit, Passage
 from climassay.errors import InputError
-from climassay.evaluation import ExamplePool, Prepared, Sources, make_setting, parse_spec
+from climassay.evaluation import ExamplePool, PromptContext, Sources, make_setting, parse_spec
 from climassay.evaluation.settings import RESERVED_TOKENS, SETTINGS, setting
 from climassay.questions import Question
 
@@ -60,9 +60,9 @@ NOTHING = sources()
 
 
 def test_default_gives_nothing_and_context_the_source_text():
-    assert make_setting(parse_spec("default"), NOTHING).prepare([question(1)], Reader(10)) == [Prepared()]
+    assert make_setting(parse_spec("default"), NOTHING).prepare([question(1)], Reader(10)) == [PromptContext()]
     given = make_setting(parse_spec("context"), NOTHING).prepare([question(1, context="Source.")], Reader(10))
-    assert given == [Prepared(("Source.",))]
+    assert given == [PromptContext(("Source.",))]
     with pytest.raises(InputError, match="1 of them lack it"):
         make_setting(parse_spec("context"), NOTHING).prepare([question(1)], Reader(10))
 
@@ -95,7 +95,7 @@ def test_rag_hands_on_threshold_mode_and_number():
     shelf = Shelf([passage("a", 0, "One."), passage("a", 1, "Two.")])
     spec = replace(parse_spec("rag:shelf", passages=1), min_cosine=0.3, mode="dense")
     [given] = make_setting(spec, sources(shelf)).prepare([question(1)], Reader(10))
-    assert given == Prepared(("One.",), ("a-0",))
+    assert given == PromptContext(("One.",), ("a-0",))
     assert shelf.asked == [(1, 0.3, "dense")]
 
 
@@ -171,10 +171,10 @@ def test_a_setting_can_be_added_by_name(monkeypatch):
     parse_spec("default")
     monkeypatch.setattr(SETTINGS, "_entries", dict(SETTINGS._entries))
 
-    @setting("hint", read=lambda rest: {"document": rest})
+    @setting("hint", parse_argument=lambda rest: {"document": rest})
     def hint(spec, sources):
-        return lambda questions, model: [Prepared((spec.document,)) for _ in questions]
+        return lambda questions, model: [PromptContext((spec.document,)) for _ in questions]
 
     added = make_setting(parse_spec("hint:Think first."), NOTHING)
-    assert added.prepare([question(1)], Reader(9000)) == [Prepared(("Think first.",))]
+    assert added.prepare([question(1)], Reader(9000)) == [PromptContext(("Think first.",))]
     assert "hint" in SETTINGS

@@ -61,8 +61,8 @@ def test_questions_are_learned_once(workspace, model, tmp_path):
     assert told[-1][0] == name
     assert told[-1][1] == told[-1][2] > 0
     assert "examples of silver.jsonl" in adapter.notes[0]
-    assert 9 <= len(adapter.learned) < 12
-    assert all(text.startswith("What is ") and "It is " in text for text in adapter.learned)
+    assert 9 <= len(adapter.training_texts) < 12
+    assert all(text.startswith("What is ") and "It is " in text for text in adapter.training_texts)
     again = []
     assert find_adapter(spec, tuned, plan, workspace, on_progress=lambda *values: again.append(values)) == adapter
     other = replace(spec, label="the same model, asked in another way")
@@ -124,7 +124,7 @@ def test_books_are_read_apart_from_those_of_the_questions(workspace, model, tmp_
     plan, spec, tuned = plan_of(setting, model, tmp_path)
     adapter = find_adapter(spec, tuned, plan, workspace)
     assert "2 documents of others" in adapter.notes[0]
-    assert [text.partition(" ")[0] for text in adapter.learned] == ["alpha", "beta"]
+    assert [text.partition(" ")[0] for text in adapter.training_texts] == ["alpha", "beta"]
     assert not any("Leakage" in note for note in adapter.notes)
     leaking = wanted.replace('"cp"', '"cp source"').format(
         "others", 'source = ["source"], validate_on = "source"', fast()

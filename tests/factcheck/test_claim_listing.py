@@ -42,7 +42,7 @@ def test_a_claim_has_the_sentences_that_make_it_with_page_and_section():
     assert [one.claim for one in claims] == ["Droughts have not become more frequent.", "CO2 saves plants water."]
     assert claims[0].sentences == "There has been no increase in the frequency of drought in the modern era."
     assert (claims[0].document, claims[0].page, claims[0].section) == ("Climate Reconsidered", 7, "Key findings")
-    assert (lister.failed, lister.unknown, lister.repeated) == (0, 0, 0)
+    assert (lister.n_failed, lister.n_rejected, lister.n_repeated) == (0, 0, 0)
     [prompt] = lister.model.texts
     assert "1. There has been no increase" in prompt
     assert "4. Rising CO2" in prompt
@@ -67,13 +67,13 @@ def test_a_figure_that_the_sentences_lack_is_never_part_of_a_claim(words, is_quo
 def test_a_claim_that_no_sentence_makes_is_left_out_and_counted(sentences):
     claims, lister = listed({"claims": [claim(sentences, "It was the Sun."), claim([1, 99], "No more droughts.")]})
     assert [one.claim for one in claims] == ["No more droughts."]
-    assert lister.unknown == 1
+    assert lister.n_rejected == 1
 
 
 def test_a_heading_is_no_claim():
     claims, lister = listed({"claims": [claim([1], "Climate reconsidered"), claim([1], "No more droughts.")]})
     assert [one.claim for one in claims] == ["No more droughts."]
-    assert lister.unknown == 1
+    assert lister.n_rejected == 1
 
 
 def test_sentences_that_make_a_claim_together_are_joined_in_the_order_of_the_text():
@@ -85,7 +85,7 @@ def test_sentences_that_make_a_claim_together_are_joined_in_the_order_of_the_tex
 def test_a_claim_that_is_made_twice_is_listed_once():
     claims, lister = listed({"claims": [claim([1], "No more droughts."), claim([1], "no more  droughts.")]})
     assert len(claims) == 1
-    assert lister.repeated == 1
+    assert lister.n_repeated == 1
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_claim_that_is_made_twice_is_listed_once():
 def test_an_unusable_answer_is_counted_and_leaves_no_claim(answer):
     claims, lister = listed(answer)
     assert claims == []
-    assert lister.failed == 1
+    assert lister.n_failed == 1
     assert lister.error
 
 

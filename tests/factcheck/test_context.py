@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus import Passage
-from climassay.factcheck.debate.context import SourceBook, format_explanation
-from climassay.factcheck.debate.steps import FoundPassage
+from climassay.factcheck.debate.context import PassageRegistry, format_explanation
+from climassay.factcheck.debate.requests import FoundPassage
 from climassay.grounding import AnswerSentence
 
 
@@ -31,7 +31,7 @@ FINDS = st.lists(
 
 @given(FINDS)
 def test_numbers_are_whole_and_a_passage_keeps_its_own(finds):
-    book, numbers = SourceBook(), {}
+    book, numbers = PassageRegistry(), {}
     for some, advocate in finds:
         for one, exhibit in zip(some, book.add(some, advocate), strict=True):
             assert numbers.setdefault((one.collection, one.passage.id), exhibit.number) == exhibit.number

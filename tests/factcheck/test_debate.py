@@ -3,8 +3,8 @@
 from climassay.factcheck import DebateResources, DebateSettings, MediatorSettings, make_claim
 from climassay.factcheck.checking import set_up_debate
 from climassay.factcheck.debate.batcher import RequestBatcher
+from climassay.factcheck.debate.requests import EntailmentRequest
 from climassay.factcheck.debate.rounds import debate
-from climassay.factcheck.debate.steps import EntailmentRequest
 from debate_parts import drive_batches
 from debate_tables import (
     ICE,

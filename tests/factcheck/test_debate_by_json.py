@@ -12,8 +12,8 @@ from climassay.factcheck.checking import set_up_debate
 from climassay.factcheck.debate import batcher, evidence
 from climassay.factcheck.debate.batcher import RequestBatcher, search_all
 from climassay.factcheck.debate.context import is_likelihood_supported
+from climassay.factcheck.debate.requests import TextRequest
 from climassay.factcheck.debate.rounds import add_follow_up_passages, debate
-from climassay.factcheck.debate.steps import TextRequest
 from climassay.factcheck.transcript import Activity
 from debate_parts import drive_batches
 from debate_tables import (

@@ -8,7 +8,7 @@ import pytest
 
 from climassay.factcheck import AdvocateSettings, DebateSettings, make_claim
 from climassay.factcheck.checking import set_up_debate
-from climassay.factcheck.estimate import MAX_REHEARSED, estimate_debate
+from climassay.factcheck.estimate import MAX_REHEARSED_CLAIMS, estimate_debate
 from climassay.models.servers import Price
 from climassay.prompts import ProfileSettings
 from debate_parts import Shelf, company_of, debates
@@ -93,14 +93,14 @@ def test_a_model_behind_a_server_is_as_fast_as_it_was():
 
 def test_more_claims_than_are_rehearsed_are_scaled_up():
     claims = [make_claim(f"The Sun did it in {year}.") for year in range(1900, 2000)]
-    few, _ = estimated(debating(), claims[:MAX_REHEARSED])
+    few, _ = estimated(debating(), claims[:MAX_REHEARSED_CLAIMS])
     many, _ = estimated(debating(), claims)
-    assert many.requests == few.requests * len(claims) / MAX_REHEARSED
-    assert many.completion_tokens == few.completion_tokens * len(claims) / MAX_REHEARSED
-    assert many.prompt_tokens == pytest.approx(few.prompt_tokens * len(claims) / MAX_REHEARSED, rel=0.01)
+    assert many.requests == few.requests * len(claims) / MAX_REHEARSED_CLAIMS
+    assert many.completion_tokens == few.completion_tokens * len(claims) / MAX_REHEARSED_CLAIMS
+    assert many.prompt_tokens == pytest.approx(few.prompt_tokens * len(claims) / MAX_REHEARSED_CLAIMS, rel=0.01)
 
 
-@pytest.mark.parametrize("count", [1, MAX_REHEARSED, 15, 40])
+@pytest.mark.parametrize("count", [1, MAX_REHEARSED_CLAIMS, 15, 40])
 def test_the_rehearsed_claims_are_spread_over_the_file(count):
     """Long claims at the end count: of each file the later half has twice the statements."""
     one, two = "The ice melts in winter.", "The ice melts in summer; polar bears do not care."

@@ -108,10 +108,10 @@ def test_the_page_tells_how_a_refuted_claim_misleads_and_nothing_of_others():
     told = Fallacy("single cause", FALLACIES["single cause"], 0.87, 0.8)
     refuted = checked("The sun.", ({"A": "false"}, "false"), scale=ACCURACY, fallacy=told)
     page = factcheck_page(refuted)
-    for words in ("How it misleads", told.definition, "87%", fallacy_note(told).split(".")[0]):
+    for words in ("How it may mislead", told.definition, "87%", fallacy_note(told).split(".")[0]):
         assert words.replace("'", "&#39;") in page
     assert from_data(as_data(refuted)).fallacy == told
-    assert "How it misleads" not in factcheck_page(replace(refuted, fallacy=None))
+    assert "How it may mislead" not in factcheck_page(replace(refuted, fallacy=None))
     # Whatever a file says: a claim that is rated right is not told to mislead.
     right = checked("The sun.", ({"A": "true"}, "true"), scale=ACCURACY, fallacy=told)
-    assert "How it misleads" not in factcheck_page(right)
+    assert "How it may mislead" not in factcheck_page(right)

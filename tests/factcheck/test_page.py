@@ -61,7 +61,7 @@ def test_every_page_is_whole_self_contained_and_in_order(transcript):
 def test_a_page_says_what_came_out_and_how():
     page = page_of(full_transcript())
     for text in (
-        "The claim is contradicted by the evidence.",
+        "the claim is contradicted by the evidence.",
         "A columnist, The Daily, 2023-04-28",
         "Likelihood that the claim is true",
         "a probability of 0 to 10 per cent",

@@ -11,8 +11,8 @@ from climassay.factcheck import AdvocateSettings, FollowUp, Subclaim
 from climassay.factcheck.debate import evidence as evidence_module
 from climassay.factcheck.debate.batcher import search_all
 from climassay.factcheck.debate.evidence import Grader, RetrievedEvidence, find_evidence, find_for_questions
+from climassay.factcheck.debate.requests import SearchRequest, TextRequest
 from climassay.factcheck.debate.setup import Advocate
-from climassay.factcheck.debate.steps import SearchRequest, TextRequest
 from climassay.models import Completion
 from climassay.prompts import load_prompt
 from debate_parts import Shelf, drive_batches

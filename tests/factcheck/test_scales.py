@@ -59,7 +59,7 @@ def test_climate_feedback_collapses_as_published(count):
 def test_a_built_in_scale_is_whole(scale):
     assert set(scale.definitions) == set(scale.labels)
     assert scale.correct < set(scale.labels)
-    assert scale.lack <= set(scale.labels)
+    assert scale.lack_labels <= set(scale.labels)
     assert scale.nei not in scale.labels
     for count in scale.class_counts:
         assert len(scale.classes(count)) == count
@@ -126,7 +126,7 @@ def test_a_scale_of_ones_own(tmp_path):
     file.write_text(OWN, encoding="utf-8")
     scale = load_scale(str(file))
     assert scale == own_scale()
-    assert (scale.name, scale.nei, scale.lack) == ("traffic light", "off", {"dark amber"})
+    assert (scale.name, scale.nei, scale.lack_labels) == ("traffic light", "off", {"dark amber"})
     assert scale.class_counts == (4, 3, 2)
     assert scale.classes(3) == ("red", "amber", "green")
     assert [scale.collapse(label, 2) for label in scale.labels] == ["stop", "stop", "go", "go"]

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.factcheck.debate.batcher import RequestBatcher
-from climassay.factcheck.debate.scheduler import DebateScheduler
-from climassay.factcheck.debate.steps import (
+from climassay.factcheck.debate.requests import (
     EntailmentRequest,
-    Ledger,
     SearchRequest,
     TextRequest,
+    UsageTotals,
     count_usage,
     gather,
 )
+from climassay.factcheck.debate.scheduler import DebateScheduler
 from climassay.models import Completion, GenerationRequest, Message, Usage
 from debate_parts import Shelf, drive
 from patience import reached
@@ -125,9 +125,9 @@ def test_usage_and_failures_add_up_over_nested_steps():
         first = yield from asks(failing)
         return [first, *(yield from gather([asks(some), asks(*measured), asks(some)]))]
 
-    ledger = Ledger()
-    found, batches = drive(count_usage(both(), ledger), answers.__getitem__)
-    assert (ledger.usage, ledger.failures) == (Usage(25, 6, 3), 2)
+    totals = UsageTotals()
+    found, batches = drive(count_usage(both(), totals), answers.__getitem__)
+    assert (totals.usage, totals.failures) == (Usage(25, 6, 3), 2)
     assert found == drive(both(), answers.__getitem__)[0]
     assert len(batches) == 2
 

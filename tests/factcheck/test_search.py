@@ -8,7 +8,7 @@ from climassay import load_encoder
 from climassay.corpus import Block, Collection, Document
 from climassay.factcheck.claims import latest_editions
 from climassay.factcheck.debate.batcher import RERANK_FACTOR, search_all
-from climassay.factcheck.debate.steps import SearchRequest
+from climassay.factcheck.debate.requests import SearchRequest
 from climassay.grounding import CollectionGroup
 from debate_parts import Shelf
 

@@ -17,8 +17,8 @@ from climassay.factcheck.certainty import (
     allowed_confidences,
     nearest_confidence,
 )
-from climassay.factcheck.debate.context import SourceBook
-from climassay.factcheck.debate.steps import FoundPassage
+from climassay.factcheck.debate.context import PassageRegistry
+from climassay.factcheck.debate.requests import FoundPassage
 from climassay.factcheck.transcript import Activity, Retrieval, event_data, event_from_data
 from debate_parts import Shelf, company_of
 from debate_tables import PAMPHLET, PHYSICAL, SUN, UNGRADED, Script, View, among, held
@@ -164,7 +164,7 @@ def test_passages_are_told_before_anybody_cites_them_and_again_when_they_lie_bef
 
 def test_news_of_passages_are_those_that_came_or_changed_since():
     one, two = (FoundPassage(passage(number), "ar6", 0.5, "Text.") for number in (1, 2))
-    book = SourceBook()
+    book = PassageRegistry()
     assert book.take_changes() == ()
     book.add([one], "IPCC")
     assert [source.number for source in book.take_changes()] == [1]

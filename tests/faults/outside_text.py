@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from climassay.claim_identity import claim_key
-from climassay.confidence import marks, overstatement
+from climassay.confidence import overstatement, tags
 from climassay.confidence.extraction import cleaning, dividing, extracting
 from climassay.confidence.tagging import labelled
 from climassay.confidence.topics import naming
@@ -29,7 +29,7 @@ from climassay.questions.types.multiple_choice import answer_text, answers, keys
 from climassay.redaction import without_key
 from climassay.reporting import marking
 from climassay.terminal import visible
-from climassay.web import text_checks
+from climassay.web import failures, text_checks
 from climassay.web.library.evidence import nearest_sentence
 from climassay.web.pages import clean_text
 
@@ -83,12 +83,12 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "claims.make_claim": _refused(claims.make_claim),
     "claims.find_refusal": claims.find_refusal,
     "claims.find_years": claims.find_years,
-    "cleaning.bracketed_spans": cleaning.bracketed_spans,
+    "cleaning.find_reference_brackets": cleaning.find_reference_brackets,
     "cleaning.clean_sentence": cleaning.clean_sentence,
-    "cleaning.clutter_spans": cleaning.clutter_spans,
+    "cleaning.find_removable_spans": cleaning.find_removable_spans,
     "cleaning.find_definitions": lambda text: cleaning.find_definitions([text]),
     "cleaning.is_reference": cleaning.is_reference,
-    "cleaning.paragraph_label": cleaning.paragraph_label,
+    "cleaning.find_paragraph_label": cleaning.find_paragraph_label,
     "cleaning.find_references": cleaning.find_references,
     "cloze.normalised_words": cloze.normalised_words,
     "cloze.terms": cloze.terms,
@@ -107,6 +107,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "extracting.detect_language": lambda text: extracting.detect_language([text]),
     "extracting.split_report_sentences": extracting.split_report_sentences,
     "facts.split_facts": facts.split_facts,
+    "failures.explain": failures.explain,
     "files.parse_json": _refused(files.parse_json),
     "json_answers.satisfying_json": _refused(lambda text: json_answers.satisfying_json(text, SCHEMA)),
     "keys.find_named_options": lambda text: keys.find_named_options(text, keys.strip_labels(OPTIONS)),
@@ -117,8 +118,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "json_answers.ends_in_loop": json_answers.ends_in_loop,
     "json_answers.repair_backslashes": json_answers.repair_backslashes,
     "longform.parse_ratings": lambda text: longform.parse_ratings(text, OPTIONS),
-    "marking.marked": lambda text: marking.marked(text, ["sea", "ice"]),
-    "marking.marked by words": lambda text: marking.marked(ENGLISH, [text]),
+    "marking.highlight_words": lambda text: marking.highlight_words(text, ["sea", "ice"]),
+    "marking.highlight_words by words": lambda text: marking.highlight_words(ENGLISH, [text]),
     "naming.split_terms": lambda text: list(naming.split_terms(text)),
     "pages.clean_text": lambda text: clean_text(text, len(text), "text"),
     "redaction.without_key": lambda text: without_key(text.encode(), "sk-abcdefgh12345"),
@@ -128,20 +129,24 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "search.respell": lambda text: search.respell(text, lambda word: len(word) > 6),
     "terminal.visible": visible,
     "text_check": lambda text: check_sentences(
-        text, None, encoder=ConstantEncoder(), passages={1: PASSAGE}, overstated=overstatement.describe_overstatement
+        text,
+        None,
+        encoder=ConstantEncoder(),
+        passages={1: PASSAGE},
+        find_overstatement=overstatement.describe_overstatement,
     ),
     "text_checks.find_in_draft": lambda text: text_checks.find_in_draft(text, _answer_nothing),
-    "marks.find_likelihoods": marks.find_likelihoods,
-    "marks.find_tags": marks.find_tags,
+    "tags.find_likelihoods": tags.find_likelihoods,
+    "tags.find_tags": tags.find_tags,
     "nearest_sentence": lambda text: nearest_sentence(text, ENGLISH),
     "numerals.detect_number_format": numerals.detect_number_format,
     "overstatement": lambda text: overstatement.describe_overstatement(text, ENGLISH),
     "pair_features.content_words": pair_features.content_words,
     "pair_features.resolve_negations": pair_features.resolve_negations,
-    "passages.passage_fault": passages.passage_fault,
+    "passages.find_passage_fault": passages.find_passage_fault,
     "quantities.find_quantities": quantities.find_quantities,
     "quantities.find_foreign_quantities": lambda text: quantities.find_foreign_quantities(text, [ENGLISH]),
-    "question_checks.other_language": question_checks.other_language,
+    "question_checks.detect_other_language": question_checks.detect_other_language,
     "reading.split_by_rules": reading.split_by_rules,
     "references.expand_links": references.expand_links,
     "references.ReferenceList": references.ReferenceList.split,
@@ -187,6 +192,7 @@ TOKENS = (
     "<think>", "\\boxed{", "A, ", "! ", "? ", "; ", "|", "| ", "](", "(1", "(1,", "a_",
     "a.a", "[^\n", "\\begin{", "<td>", ":;.", "1;•", "&#1;", "\\u00",
     "\\(", "\\mathrm{", "^{", "$$", "10^", "word¹", "<sup>", "confidence: ",
+    "connection to ", "The prompt has ", "memory of ",
 )  # fmt: skip
 """Tokens that open, continue or nearly complete what the expressions look for."""
 

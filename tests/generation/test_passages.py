@@ -36,7 +36,7 @@ def group(tmp_path_factory) -> CollectionGroup:
 
 @pytest.fixture(scope="module")
 def sampler(group) -> SeedSampler:
-    return SeedSampler(group, fault=fault)
+    return SeedSampler(group, find_fault=fault)
 
 
 def drawn(sampler, stream, book, numbers):
@@ -179,7 +179,11 @@ def test_the_threshold_holds_in_every_mode(topics, seed):
 
 def test_unsuitable_passages_are_not_shown(topics, seed):
     passages = found(
-        topics, seed, max_passages=9, threshold=0.0, fault=lambda passage: "deep" if "deep" in passage.text else None
+        topics,
+        seed,
+        max_passages=9,
+        threshold=0.0,
+        find_fault=lambda passage: "deep" if "deep" in passage.text else None,
     )
     assert passages
     assert not any("deep" in passage.text for passage in passages)

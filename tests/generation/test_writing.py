@@ -237,7 +237,7 @@ def test_the_writer_of_a_statement_names_its_term_unless_a_masker_does():
         write(
             ScriptedModel(write=lambda _, schema: json.dumps({name: answer[name] for name in schema["properties"]})),
             assignment("cloze"),
-            own_terms=own,
+            names_masked_term=own,
         )[0]
         for own in (True, False)
     )

@@ -39,7 +39,7 @@ class Documents:
 def looked_up(text, *, passages=None, ask=None):
     listed = ReferenceList.split(text)
     checker = ReferenceChecker(Documents().documents(), passages or {}, listed.numbered, ask)
-    sentences = read_citations(expand_links(listed.body), checker.known)
+    sentences = read_citations(expand_links(listed.body), checker.valid_numbers)
     return {one.text: one for sentence in sentences for one in checker.check(sentence)}
 
 

@@ -24,7 +24,7 @@ PASSAGES = {
 
 def checked(text, **options):
     return check_sentences(
-        text, None, encoder=load_encoder(), passages=PASSAGES, overstated=describe_overstatement, **options
+        text, None, encoder=load_encoder(), passages=PASSAGES, find_overstatement=describe_overstatement, **options
     )
 
 

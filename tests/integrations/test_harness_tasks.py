@@ -20,7 +20,7 @@ from climassay.evaluation import (
     load_plan,
     score_experiment,
 )
-from climassay.integrations.lm_eval_model import ClimassayLM, chosen_text
+from climassay.integrations.lm_eval_model import ClimassayLM, find_named_choice
 from climassay.integrations.task_outcomes import SampleScores
 from climassay.models import ModelOptions
 from climassay.records import Records
@@ -181,7 +181,7 @@ def test_a_server_writes_its_choice_and_failures_count_as_wrong(tasks, tmp_path,
     ],
 )  # fmt: skip
 def test_the_choice_is_read_from_what_is_written(answer, chosen):
-    assert chosen_text(answer, ["A", "B", "info", "not enough info"]) == chosen
+    assert find_named_choice(answer, ["A", "B", "info", "not enough info"]) == chosen
 
 
 @pytest.mark.parametrize(

@@ -90,16 +90,16 @@ def test_a_failed_request_is_an_error_not_an_answer(run, tmp_path):
 def test_a_chat_becomes_a_request():
     from inspect_ai.model import GenerateConfig
 
-    from climassay.integrations.inspect.provider import as_request
-    from climassay.integrations.inspect.tasks import as_chat
+    from climassay.integrations.inspect.provider import to_generation_request
+    from climassay.integrations.inspect.tasks import to_chat_messages
 
     turns = (Message("system", "Be brief."), Message("user", "Why?"))
     config = GenerateConfig(max_tokens=5, temperature=0.5, top_p=0.9, seed=3, stop_seqs=["."])
-    request = as_request(as_chat([*turns, Message("assistant", "Because")]), config)
+    request = to_generation_request(to_chat_messages([*turns, Message("assistant", "Because")]), config)
     assert request.messages == turns
     assert request.assistant_prefix == "Because"
     assert request.sampling == Sampling(5, 0.5, 0.9, 3, (".",))
-    bare = as_request(as_chat(turns), GenerateConfig())
+    bare = to_generation_request(to_chat_messages(turns), GenerateConfig())
     assert bare.assistant_prefix == ""
     assert bare.sampling == Sampling(max_tokens=None)
 
@@ -107,10 +107,10 @@ def test_a_chat_becomes_a_request():
 def test_tools_and_tool_results_are_refused():
     from inspect_ai.model import ChatMessageTool, GenerateConfig
 
-    from climassay.integrations.inspect.provider import as_request
+    from climassay.integrations.inspect.provider import to_generation_request
 
     with pytest.raises(InputError, match="tool"):
-        as_request([ChatMessageTool(content="42")], GenerateConfig())
+        to_generation_request([ChatMessageTool(content="42")], GenerateConfig())
 
 
 def test_what_is_no_text_is_refused():
@@ -124,14 +124,14 @@ def test_what_is_no_text_is_refused():
         GenerateConfig,
     )
 
-    from climassay.integrations.inspect.provider import as_request
+    from climassay.integrations.inspect.provider import to_generation_request
 
     question = ContentText(text="What does the figure show?")
     for media in (ContentImage(image="figure.png"), ContentAudio(audio="talk.wav", format="wav")):
         with pytest.raises(InputError, match=media.type):
-            as_request([ChatMessageUser(content=[question, media])], GenerateConfig())
+            to_generation_request([ChatMessageUser(content=[question, media])], GenerateConfig())
     thought = ChatMessageAssistant(content=[ContentReasoning(reasoning="Hm."), ContentText(text="Ice.")])
-    request = as_request([ChatMessageUser(content=[question]), thought], GenerateConfig())
+    request = to_generation_request([ChatMessageUser(content=[question]), thought], GenerateConfig())
     assert [message.content for message in request.messages] == [question.text]
     assert request.assistant_prefix == "Ice."
 

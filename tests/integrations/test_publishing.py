@@ -36,7 +36,7 @@ def test_prompt_rows_give_the_prompts_back(tmp_path):
     for kind in benchmark.kinds:
         for level in benchmark.levels(kind):
             rows = read_prompt_rows(folder / f"prompts/{kind}_{level}.jsonl")
-            posed = [row for row in benchmark.posed(kind) if row.question.level == level]
+            posed = [row for row in benchmark.render(kind) if row.question.level == level]
             assert [(row.question.id, row.messages, row.prefix, row.target, row.choices) for row in rows] == [
                 (row.question.id, row.messages, row.prefix, row.target, row.choices) for row in posed
             ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from climassay.evaluation import Prepared, Setting, TaskPrompts, ask_mcq
+from climassay.evaluation import PromptContext, Setting, TaskPrompts, ask_mcq
 from climassay.evaluation.tasks import ask_written
 from climassay.generation.publishing import to_json_lines
 from climassay.integrations import publish_benchmark
@@ -20,7 +20,7 @@ pytest.importorskip("lm_eval")
 KINDS = ("mcq", "freeform", "cloze")
 COMPUTED = slice(0, None, 2)
 """Of the multiple-choice questions those that the bundled model really answers on every route: one a level."""
-DEFAULT = Setting("default", lambda questions, _: [Prepared() for _ in questions])
+DEFAULT = Setting("default", lambda questions, _: [PromptContext() for _ in questions])
 
 
 def of_kind(kind):
@@ -179,7 +179,9 @@ def test_worked_examples_are_the_same_on_all_routes(tmp_path, monkeypatch, harne
     pool = tmp_path / "pool.jsonl"
     outside = [question for question in gold_questions().of_kind("mcq") if question not in sample()]
     pool.write_text(to_json_lines(map(question_row, outside)), encoding="utf-8")
-    few = make_setting(parse_spec(f"few-shot:{pool}", examples=2, seed=3), Sources(retriever=None, pool=open_pool))
+    few = make_setting(
+        parse_spec(f"few-shot:{pool}", examples=2, seed=3), Sources(open_retriever=None, open_pool=open_pool)
+    )
     listener = Listener()
     ask_mcq(of_kind("mcq"), listener, [few], TaskPrompts.load(), scorings=("letter",))
     ours = sorted(map(as_received, listener.requests))

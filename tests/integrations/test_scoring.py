@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from climassay.evaluation import Prepared, Setting, TaskPrompts, ask_mcq
-from climassay.integrations.benchmark import JUDGED, SCORES, answer_of, score_answer
-from climassay.metrics import Answered, Scorer, sentence_encoder
+from climassay.evaluation import PromptContext, Setting, TaskPrompts, ask_mcq
+from climassay.integrations.benchmark import ENTAILMENT_SCORES, SCORES, extract_answer, score_answer
+from climassay.metrics import AnswerItem, Scorer, sentence_encoder
 from climassay.models.local.model import LocalModel
 from climassay.questions import Question
 from published_sample import sample
@@ -29,7 +29,7 @@ class SharedWords:
 @pytest.fixture
 def judge(monkeypatch):
     judge = SharedWords()
-    monkeypatch.setattr("climassay.integrations.benchmark._judge", lambda name: judge)
+    monkeypatch.setattr("climassay.integrations.benchmark._load_cached_entailment", lambda name: judge)
     return judge
 
 
@@ -54,25 +54,25 @@ def test_scores_are_those_of_an_experiment(kind, form, judge):
     text = ANSWERS[form].format(answer=question.answer)
     scorer = Scorer(sentence_encoder(), "local:minilm", judge)
     taken = question.type.parse_answer(text)
-    (expected,) = scorer.score(kind, [Answered(question.question, question.answer, taken)])
+    (expected,) = scorer.score(kind, [AnswerItem(question.question, question.answer, taken)])
     given = score_answer(question, text, entailment="shared words")
     assert given == pytest.approx(expected)
-    assert answer_of(question, text) == taken
+    assert extract_answer(question, text) == taken
     judged = kind == "freeform" and form != "not judged"
-    assert set(given) == set(SCORES[kind]) | (set(JUDGED[kind]) if judged else set())
+    assert set(given) == set(SCORES[kind]) | (set(ENTAILMENT_SCORES[kind]) if judged else set())
 
 
 @pytest.mark.parametrize("kind", ["mcq", "freeform", "cloze"])
 def test_reasoning_is_not_part_of_the_answer(kind):
     question = first(kind)
     answer = question.type.expected_answer(question)
-    assert answer_of(question, f"<think>\nIt may be (b), or rather (c).\n</think>\n\n{answer}") == answer
+    assert extract_answer(question, f"<think>\nIt may be (b), or rather (c).\n</think>\n\n{answer}") == answer
 
 
 def test_without_a_judge_its_scores_are_left_out():
     question = first("freeform")
     assert set(score_answer(question, f" {question.answer}")) == set(SCORES["freeform"])
-    assert set(JUDGED["freeform"]) == {"factual_accuracy", "supported"}
+    assert set(ENTAILMENT_SCORES["freeform"]) == {"factual_accuracy", "supported"}
 
 
 pytest.importorskip("lm_eval")
@@ -111,7 +111,7 @@ def test_the_harness_chooses_the_same_texts_on_the_same_prompts(tmp_path):
 
     model = LocalModel(f"local:{save_tiny(tmp_path)}")
     asked, prompts = questions(40), TaskPrompts.load()
-    setting = Setting("default", lambda those, _: [Prepared() for _ in those])
+    setting = Setting("default", lambda those, _: [PromptContext() for _ in those])
     predictions = ask_mcq(asked, model, [setting], prompts, scorings=list(SAME))
     rows = []
     for question in asked:

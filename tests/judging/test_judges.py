@@ -25,7 +25,7 @@ from climassay.judging.judges import (
     layer_choices,
     layers_of,
 )
-from climassay.judging.preferences import CERTAIN, WORDINGS
+from climassay.judging.preferences import CERTAIN_LOG_ODDS, WORDINGS
 from climassay.learning import harvest
 from climassay.models import OptionRequest, OptionScores
 from planted_model import WIDTH, PlantedModel, harvester, items
@@ -85,7 +85,7 @@ def test_direct_scoring_gives_one_half_or_nothing_as_published() -> None:
     method = DirectScoring(scorer, QualityRequests(quality("text", "coherence")))
     assert method.scores(ITEMS).tolist() == [4, 1, 1]  # of 9, 3 and 3 words: 4.5, 1.5, 1.5
     judged = method.compare(ITEMS, PAIRS)
-    assert judged.log_odds.tolist() == [CERTAIN, CERTAIN, 0]
+    assert judged.log_odds.tolist() == [CERTAIN_LOG_ODDS, CERTAIN_LOG_ODDS, 0]
     assert len(scorer.requests) == 2 * 3
     expected = DirectScoring(scorer, QualityRequests(quality("text", "coherence")), rule="expected").scores(ITEMS)
     weights = np.exp([-1.5, -0.5, -0.5, -1.5, -2.5])

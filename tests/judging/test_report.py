@@ -8,7 +8,7 @@ import pytest
 from climassay.judging import Item, JudgeResult, make_folds, quality, rank_items
 from climassay.judging.benchmark import load_judge_results, result_row, score_judge
 from climassay.judging.judges import Cost
-from climassay.judging.preferences import CERTAIN, Judgements
+from climassay.judging.preferences import CERTAIN_LOG_ODDS, Judgements
 from climassay.judging.ranking import CERTAIN_ONLY, ranking_table
 from climassay.judging.report import (
     judge_sections,
@@ -50,7 +50,7 @@ def test_a_ranking_without_probabilities_says_that_strengths_tell_the_order_alon
     class Certain(ByLabel):
         def compare(self, items, pairs, *, on_progress=None):
             one = super().compare(items, pairs)
-            return replace(one, log_odds=CERTAIN * np.sign(one.log_odds))
+            return replace(one, log_odds=CERTAIN_LOG_ODDS * np.sign(one.log_odds))
 
     assert rank_items(items(groups=1), Certain()).note.endswith(CERTAIN_ONLY)
     assert CERTAIN_ONLY not in rank_items(items(groups=1), ByLabel()).note

@@ -43,9 +43,9 @@ def test_a_probe_says_where_it_comes_from():
     assert trained.probe.weights.size == WIDTH * len(source.layers)
     assert (source.template, source.template_sha256) == (
         "judge_own_contrast",
-        asked.questions.prompt("contrast").sha256,
+        asked.quality_requests.prompt("contrast").sha256,
     )
-    assert load_quality(source) == asked.questions.quality
+    assert load_quality(source) == asked.quality_requests.quality
     assert trained.regularisation_path.chosen == source.regularisation
 
 

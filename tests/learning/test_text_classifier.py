@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -145,10 +146,11 @@ def test_states_of_a_text_are_its_tokens_own(model) -> None:
     assert found.shape == (2, 2, 2, 32)
     assert np.isfinite(found).all()
     # A text has the same states whatever is read beside it.
-    assert np.array_equal(text_states(model, texts[1:], [1, -1])[0], found[1])
+    near = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6)  # Batches change the last digits.
+    near(text_states(model, texts[1:], [1, -1])[0], found[1])
     given = [(text, "") for text in texts]
-    assert np.array_equal(compute_block("last states", given, FeatureModels(None, model, -1)), found[:, 1, 1])
-    assert np.array_equal(compute_block("mean states", given, FeatureModels(None, model, 1)), found[:, 0, 0])
+    near(compute_block("last states", given, FeatureModels(None, model, -1)), found[:, 1, 1])
+    near(compute_block("mean states", given, FeatureModels(None, model, 1)), found[:, 0, 0])
 
 
 @pytest.mark.model

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from climaqa_cases import CASES, QUESTIONS
 from climassay.errors import InputError
 from climassay.metrics import (
-    Answered,
+    AnswerItem,
     FactMetric,
     Relations,
     fact_scores,
@@ -46,7 +46,7 @@ def test_a_worked_example():
         (REFERENCE, "Volcanoes emit ash."): Relations(0.3, 0.0, 0.7),
         ("The ocean releases carbon.", "The ocean absorbs carbon."): Relations(0.2, 0.7, 0.1),
     }
-    (found,) = metric(known).score([Answered(QUESTION, REFERENCE, answer)])
+    (found,) = metric(known).score([AnswerItem(QUESTION, REFERENCE, answer)])
     assert [fact.status for fact in found.answer_facts] == ["supported", "contradicted", "irrelevant"]
     assert [fact.status for fact in found.reference_facts] == ["supported", "contradicted"]
     # Precision (0.9 + 0.1 + 0) / 3 times 1 - 0.6 / 3; the irrelevant fact's 0.3 does not count. Recall (0.9 + 0.2) / 2.
@@ -59,7 +59,7 @@ def test_a_worked_example():
 
 def test_an_answer_without_facts_scores_nothing_and_many_items_are_one_call():
     scorer = scripted({("The ocean absorbs heat.", "The ocean absorbs heat."): Relations(1.0, 0.0, 0.0)})
-    items = [Answered(QUESTION, REFERENCE, text) for text in ("", "The ocean absorbs heat.", " . ")]
+    items = [AnswerItem(QUESTION, REFERENCE, text) for text in ("", "The ocean absorbs heat.", " . ")]
     empty, one, dot = FactMetric(scorer, Near()).score(items)
     assert scorer.calls == 1
     assert (empty.precision, empty.recall, empty.f1, empty.answer_facts) == (0.0, 0.0, 0.0, ())
@@ -70,7 +70,7 @@ def test_an_answer_without_facts_scores_nothing_and_many_items_are_one_call():
 
 def test_a_failure_stays_in_its_place():
     known = {("The ocean absorbs heat.", "The ocean is wet."): None}
-    items = [Answered(QUESTION, REFERENCE, text) for text in ("The ocean is wet.", "The ocean is deep.")]
+    items = [AnswerItem(QUESTION, REFERENCE, text) for text in ("The ocean is wet.", "The ocean is deep.")]
     failed, whole = metric(known).score(items)
     assert failed is None
     assert whole.f1 == 0
@@ -78,7 +78,7 @@ def test_a_failure_stays_in_its_place():
 
 def test_what_is_needed():
     with pytest.raises(InputError, match="reference answer"):
-        metric({}).score([Answered(QUESTION, " ", "The ocean is deep.")])
+        metric({}).score([AnswerItem(QUESTION, " ", "The ocean is deep.")])
 
     class Plain:
         name = "plain"
@@ -96,7 +96,7 @@ def test_the_answer_about_mars_that_misses_the_point_is_on_the_topic():
     scorer = ScriptedEntailment(lambda *_: Relations(0.5, 0.0, 0.5))
     off_topic = "Penguins eat krill."
     answers = [case.answer, off_topic]
-    found, other = fact_scores([Answered(QUESTIONS["Mars"], case.reference, text) for text in answers], scorer)
+    found, other = fact_scores([AnswerItem(QUESTIONS["Mars"], case.reference, text) for text in answers], scorer)
     assert min(fact.relevance for fact in found.answer_facts) > 0.5
     assert (found.irrelevant, other.irrelevant) == (0.0, 1.0)
     assert found.precision == pytest.approx(0.5)

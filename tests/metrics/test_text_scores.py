@@ -22,7 +22,7 @@ from climassay.metrics import (
 )
 from climassay.metrics.cloze import normalised_words
 from climassay.metrics.overlap import TokenEncoder, TokenVectors
-from climassay.metrics.registry import Answered, Batch, Metric, Scorer
+from climassay.metrics.registry import AnswerItem, Batch, Metric, Scorer
 from climassay.models.bundled import bundled_path
 from stated_quantities import all_statements
 
@@ -226,7 +226,7 @@ def tiny_roberta(tmp_path_factory):
 def test_a_roberta_reads_the_first_word_like_any_other(tiny_roberta):
     (one,) = TokenEncoder(tiny_roberta).encode(["pressure"])
     (two,) = TokenEncoder(tiny_roberta).encode(["surface pressure"])
-    words = [token for token, special in zip(one.ids, one.special, strict=True) if not special]
+    words = [token for token, special in zip(one.ids, one.is_special, strict=True) if not special]
     assert list(two.ids)[-1 - len(words) : -1] == words
 
 
@@ -264,7 +264,7 @@ def test_means_are_over_answers_and_bleu_has_all_together_too():
 
 def test_an_answer_for_which_a_metric_gives_nan_is_not_scored():
     undefined = Metric("undefined", "undefined", score=lambda batch: np.array([0.5, math.nan]))
-    batch = Batch([Answered("", "ice", "ice"), Answered("", "ice", "snow")], Scorer())
+    batch = Batch([AnswerItem("", "ice", "ice"), AnswerItem("", "ice", "snow")], Scorer())
     assert batch.scores(undefined) == [0.5, None]
 
 

@@ -7,7 +7,7 @@ import torch
 
 from climassay.errors import ModelError
 from climassay.models import Completion, GenerationRequest, Message, Sampling, StreamingGenerator, load_model
-from climassay.models.local.generation import AdmittedPrompt, SharedRows, TokenSampler, draw_tokens
+from climassay.models.local.generation import AddedRow, SharedRows, TokenSampler, draw_tokens
 from climassay.models.local.model import LocalModel
 from climassay.models.local.network import Network
 from debate_workspaces import make_model
@@ -72,18 +72,18 @@ def test_a_small_token_budget_changes_no_answer_and_is_kept(tmp_path: Path, monk
     alone = [model.generate([request])[0] for request in requests]
     held: list[tuple[int, int]] = []
     admitted: list[int] = []
-    advance, admit = SharedRows.advance, SharedRows.admit
+    advance, admit = SharedRows.append_tokens, SharedRows.add_rows
 
     def watched(rows: SharedRows, tokens: list[int]) -> torch.Tensor:
         held.append((len(tokens), rows.tokens()))
         return advance(rows, tokens)
 
-    def counted(rows: SharedRows, prompts: list[list[int]]) -> Iterator[AdmittedPrompt]:
+    def counted(rows: SharedRows, prompts: list[list[int]]) -> Iterator[AddedRow]:
         admitted.append(len(prompts))
         return admit(rows, prompts)
 
-    monkeypatch.setattr(SharedRows, "advance", watched)
-    monkeypatch.setattr(SharedRows, "admit", counted)
+    monkeypatch.setattr(SharedRows, "append_tokens", watched)
+    monkeypatch.setattr(SharedRows, "add_rows", counted)
     unbounded = model.generate(requests)
     assert admitted == [6]
     assert max(tokens for _, tokens in held) < shared + 6 * 257  # what all begin with is held once

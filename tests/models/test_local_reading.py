@@ -64,15 +64,15 @@ def computed(reader: SequenceReader, requests: list[TokenisedOptions], layers=No
 def test_shared_log_probabilities_equal_plain_ones(architecture: str, pack: int) -> None:
     model = tiny(architecture)
     requests = random_requests(seed=5)
-    reader = SequenceReader(Network(model), pack=pack)
-    assert reader.shares
+    reader = SequenceReader(Network(model), max_packed=pack)
+    assert reader.shares_prefixes
     for request, readings in zip(requests, computed(reader, requests), strict=True):
         assert readings.logprobs == pytest.approx(plain(model, request)[0], rel=1e-5, abs=1e-4)
 
 
 def test_a_path_kept_from_the_call_before_changes_nothing() -> None:
     model = tiny("qwen2-sliding")
-    reader = SequenceReader(Network(model), pack=16)
+    reader = SequenceReader(Network(model), max_packed=16)
     for seed in (1, 1, 2):
         for request in random_requests(seed, count=4):
             (readings,) = computed(reader, [request])
@@ -82,15 +82,15 @@ def test_a_path_kept_from_the_call_before_changes_nothing() -> None:
 def test_a_model_without_attention_is_computed_plainly_and_right() -> None:
     model = tiny_recurrent()
     reader = SequenceReader(Network(model))
-    assert not reader.shares
+    assert not reader.shares_prefixes
     requests = random_requests(seed=3, count=4)
     for request, readings in zip(requests, computed(reader, requests), strict=True):
         assert readings.logprobs == pytest.approx(plain(model, request)[0], rel=1e-5, abs=1e-4)
 
 
 def test_a_wrong_mask_is_noticed_by_the_check_before_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("climassay.models.local.network._create_branch_mask", lambda segments: torch.tensor(True))
-    assert not SequenceReader(Network(tiny("llama"))).shares
+    monkeypatch.setattr("climassay.models.local.network._create_ancestor_mask", lambda segments: torch.tensor(True))
+    assert not SequenceReader(Network(tiny("llama"))).shares_prefixes
 
 
 SHARING = [name for name in ARCHITECTURES if "softcap" not in name]
@@ -108,7 +108,7 @@ def check(model, logits: torch.Tensor, sequences: list[list[int]]) -> None:
 def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(architecture: str) -> None:
     model = tiny(architecture)
     network = Network(model)
-    rows = SharedRows(network, SequenceReader(network, pack=32), min_saving=10)
+    rows = SharedRows(network, SequenceReader(network, max_packed=32), min_saving=10)
     chance = random.Random(1)
     instruction, first, second, third = (
         [chance.randrange(2, 300) for _ in range(length)] for length in (40, 20, 12, 9)
@@ -117,23 +117,23 @@ def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(a
 
     def admit(prompts: list[list[int]]) -> None:
         room = rows.tokens(prompts)
-        for admitted in rows.admit(prompts):
+        for admitted in rows.add_rows(prompts):
             texts.append(list(prompts[admitted.prompt]))
             check(model, admitted.logits[None], texts[-1:])
         assert rows.tokens() == room
 
     def drop(row: int) -> None:
-        rows.drop(row)
+        rows.remove_row(row)
         texts[row] = texts[-1]
         texts.pop()
 
     admit([[*instruction, *first], [*instruction, *first, 5], [*instruction, *second, 6], [*instruction, *first, 7, 8]])
-    assert sorted(len(run.tokens) for run in rows._cache.runs) == [20, 40]
+    assert sorted(len(run.tokens) for run in rows._cache.shared_prefixes) == [20, 40]
     assert rows.tokens() == 60 + 4 * 64
     for turn in range(70):  # longer than the rows' buffers at first
         new = [chance.randrange(2, 300) for _ in texts]
         texts = [[*text, token] for text, token in zip(texts, new, strict=True)]
-        logits = rows.advance(new)
+        logits = rows.append_tokens(new)
         if turn in (0, 3, 4, 9, 66, 69):
             check(model, logits, texts)
         if turn == 2:
@@ -143,7 +143,7 @@ def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(a
         if turn == 8:
             while len(texts) > 2:
                 drop(1)
-            assert all(run.rows for run in rows._cache.runs)
+            assert all(run.rows for run in rows._cache.shared_prefixes)
     # More rows than before, but shorter ones: the buffers get more rows and fewer columns.
     admit([[*third, 5]])
     drop(0)
@@ -151,14 +151,14 @@ def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(a
     admit([[*instruction, number, 5] for number in range(20, 29)])
     new = [chance.randrange(2, 300) for _ in texts]
     texts = [[*text, token] for text, token in zip(texts, new, strict=True)]
-    check(model, rows.advance(new), texts)
+    check(model, rows.append_tokens(new), texts)
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2-sliding-softcap", "recurrent"])
 def test_a_model_shares_the_beginnings_of_rows_where_that_has_been_tried(architecture: str) -> None:
     network = Network(tiny_recurrent() if architecture == "recurrent" else tiny(architecture))
     rows = create_rows(network, SequenceReader(network))
-    assert len(list(rows.admit([[*range(2, 200), last] for last in (5, 6, 7)]))) == 3
+    assert len(list(rows.add_rows([[*range(2, 200), last] for last in (5, 6, 7)]))) == 3
     assert (rows.tokens() < 3 * 199) == (architecture == "llama")
 
 
@@ -166,14 +166,14 @@ def test_a_model_shares_the_beginnings_of_rows_where_that_has_been_tried(archite
 def test_rows_continue_like_plain_sequences_while_others_come_and_go(architecture: str) -> None:
     model = tiny_recurrent() if architecture == "recurrent" else tiny(architecture)
     network = Network(model)
-    rows = create_rows(network, SequenceReader(network, pack=32))
+    rows = create_rows(network, SequenceReader(network, max_packed=32))
     assert isinstance(rows, PlainRows if architecture == "recurrent" else SharedRows)
     chance = random.Random(0)
     texts: list[list[int]] = []
 
     def admit(lengths: list[int]) -> None:
         prompts = [[chance.randrange(2, 300) for _ in range(length)] for length in lengths]
-        for admitted in rows.admit(prompts):
+        for admitted in rows.add_rows(prompts):
             texts.append(list(prompts[admitted.prompt]))
             check(model, admitted.logits[None], texts[-1:])
 
@@ -181,9 +181,9 @@ def test_rows_continue_like_plain_sequences_while_others_come_and_go(architectur
     for turn in range(12):
         new = [chance.randrange(2, 300) for _ in texts]
         texts = [[*text, token] for text, token in zip(texts, new, strict=True)]
-        check(model, rows.advance(new), texts)
+        check(model, rows.append_tokens(new), texts)
         if turn in (3, 5):
-            rows.drop(1)
+            rows.remove_row(1)
             texts[1] = texts[-1]
             texts.pop()
         if turn == 6:
@@ -196,7 +196,7 @@ tokens = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 def test_shared_beginnings_of_a_worked_example_are_computed_once() -> None:
     # 1 2 3 is common to all; 4 is common to two of them.
     sequences = [[1, 2, 3, 4, 5], [1, 2, 3, 4, 6, 7], [1, 2, 3, 8]]
-    (step,) = PrefixTree(sequences).steps(max_pack=100, max_run=100)
+    (step,) = PrefixTree(sequences).steps(max_packed=100, max_segment=100)
     assert step.n_cached == 0
     assert step.size == 8
     runs = {segment.tokens: segment for segment in step.segments}
@@ -209,7 +209,7 @@ def test_shared_beginnings_of_a_worked_example_are_computed_once() -> None:
 
 def test_a_chain_of_a_thousand_nested_sequences_needs_no_recursion() -> None:
     sequences = [list(range(length)) for length in range(1, 1500)]
-    steps = list(PrefixTree(sequences).steps(max_pack=10_000, max_run=10_000))
+    steps = list(PrefixTree(sequences).steps(max_packed=10_000, max_segment=10_000))
     assert sum(step.size for step in steps) == 1499
 
 
@@ -220,7 +220,7 @@ def test_every_position_is_computed_once_after_the_right_tokens(
     tree = PrefixTree(sequences, cached=held)
     path = held
     seen: dict[tuple[int, int], int] = {}
-    for step in tree.steps(max_pack=pack, max_run=longest):
+    for step in tree.steps(max_packed=pack, max_segment=longest):
         path = path[: step.n_cached]
         assert len(path) == step.n_cached
         assert len(step.segments) == 1 or step.size <= pack
@@ -241,7 +241,7 @@ def test_every_position_is_computed_once_after_the_right_tokens(
 
 @given(st.lists(tokens, min_size=1, max_size=12), st.integers(1, 20))
 def test_as_many_tokens_are_computed_as_there_are_different_beginnings(sequences: list[list[int]], pack: int) -> None:
-    steps = PrefixTree(sequences).steps(max_pack=pack, max_run=1000)
+    steps = PrefixTree(sequences).steps(max_packed=pack, max_segment=1000)
     beginnings = {tuple(row[:length]) for row in sequences for length in range(1, len(row) + 1)}
     assert sum(step.size for step in steps) == len(beginnings)
 

@@ -142,7 +142,7 @@ def test_a_model_in_half_precision_scores_nearly_the_same(tmp_path: Path) -> Non
     folder = save_tiny(tmp_path)
     whole, half = LocalModel(f"local:{folder}"), LocalModel(f"local:{folder}", dtype="bfloat16")
     request = ask("is it?", " a", " bb", " cc")
-    assert half.reader.shares
+    assert half.reader.shares_prefixes
     first, second = whole.option_logprobs([request])[0], half.option_logprobs([request])[0]
     assert second.logprobs == pytest.approx(first.logprobs, abs=0.1)
     assert second.logprobs != first.logprobs
@@ -153,7 +153,7 @@ def test_a_score_that_is_no_number_is_a_failure(tmp_path: Path) -> None:
     model = LocalModel(f"local:{save_tiny(tmp_path)}")
     with torch.no_grad():
         model.network.model.lm_head.weight.fill_(float("nan"))
-    model.reader._shares = True
+    model.reader._shares_prefixes = True
     (scores,) = model.option_logprobs([ask("x", " a", " b")])
     assert "not a finite number" in (scores.error or "")
     json.dumps(scores.logprobs, allow_nan=False)

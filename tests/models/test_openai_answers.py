@@ -44,7 +44,7 @@ def check(body):
 def check_reply(reply):
     assert isinstance(reply.text, str)
     assert reply.prompt_tokens >= 0
-    assert all(-100 <= likely.logprob <= 0 for position in reply.positions for likely in position.listed)
+    assert all(-100 <= likely.logprob <= 0 for position in reply.positions for likely in position.top_logprobs)
 
 
 @given(VALUES, VALUES, VALUES, VALUES)

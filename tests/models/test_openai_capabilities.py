@@ -8,7 +8,7 @@ import pytest
 from api_server import ApiServer, Behaviour, Reply, by_hash
 from climassay.errors import ModelError
 from climassay.models import GenerationRequest, Message, OptionRequest, Sampling
-from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, CapabilityLearner, rejected_parameters
+from climassay.models.openai.capabilities import FILE_NAME, MIN_CONTRADICTIONS, CapabilityTracker, rejected_parameters
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.openai.replies import parse_error_reply, parse_window
@@ -187,8 +187,8 @@ def test_what_is_known_is_learnt_anew_when_contradicted(tmp_path):
         server.behaviour = Behaviour(logprobs="refuse", schema="refuse")
         server.rule = answering
         changed = model(server, folder=tmp_path)
-        answers = changed.generate([request(f"three {number}", SCHEMA) for number in range(CONTRADICTIONS)])
-        scores = changed.option_logprobs([options(f"four {number}") for number in range(CONTRADICTIONS)])
+        answers = changed.generate([request(f"three {number}", SCHEMA) for number in range(MIN_CONTRADICTIONS)])
+        scores = changed.option_logprobs([options(f"four {number}") for number in range(MIN_CONTRADICTIONS)])
         changed.close()
     assert {answer.text for answer in answers} == {'{"a": "yes"}'}
     assert {score.method for score in scores} == {"generated"}
@@ -207,7 +207,7 @@ def test_one_odd_answer_does_not_undo_what_earlier_ones_have_shown(odd, tmp_path
     with ApiServer(rule=once_odd) as server:
         client = model(server, folder=tmp_path)
         client.generate([request("first", SCHEMA)])
-        for number in range(2 * CONTRADICTIONS):
+        for number in range(2 * MIN_CONTRADICTIONS):
             (before,) = client.option_logprobs([options(f"{number}")])
             (strange,) = client.option_logprobs([options(f"{odd} {number}")])
             (answer,) = client.generate([request(f"{number}", SCHEMA)])
@@ -219,19 +219,19 @@ def test_one_odd_answer_does_not_undo_what_earlier_ones_have_shown(odd, tmp_path
             assert (client.capabilities.logprobs, client.capabilities.schema_support) == ("given", "strict")
             assert not client.capabilities.refused_schemas
         client.close()
-    assert client.fallbacks["logprobs asked again"] == 2 * CONTRADICTIONS
+    assert client.fallbacks["logprobs asked again"] == 2 * MIN_CONTRADICTIONS
 
 
 def test_several_writers_keep_what_each_has_learnt(tmp_path):
-    known = [CapabilityLearner("http://host/v1", f"model {number}", tmp_path) for number in range(8)]
-    other = CapabilityLearner("http://host/v1", "model 0", tmp_path)
+    known = [CapabilityTracker("http://host/v1", f"model {number}", tmp_path) for number in range(8)]
+    other = CapabilityTracker("http://host/v1", "model 0", tmp_path)
     jobs = [threading.Thread(target=one.note_window, args=(number + 1000,)) for number, one in enumerate(known)]
     jobs.append(threading.Thread(target=other.note_logprobs, args=("given",)))
     for job in jobs:
         job.start()
     for job in jobs:
         job.join()
-    read = [CapabilityLearner("http://host/v1", f"model {number}", tmp_path).capabilities for number in range(8)]
+    read = [CapabilityTracker("http://host/v1", f"model {number}", tmp_path).capabilities for number in range(8)]
     assert [one.window for one in read] == [1000 + number for number in range(8)]
     assert read[0].logprobs == "given"
 
@@ -242,10 +242,10 @@ def test_several_writers_keep_what_each_has_learnt(tmp_path):
 )
 def test_a_file_that_does_not_fit_is_nothing_known(tmp_path, text):
     (tmp_path / FILE_NAME).write_text(text)
-    knowledge = CapabilityLearner("http://host/v1", "m", tmp_path)
+    knowledge = CapabilityTracker("http://host/v1", "m", tmp_path)
     assert knowledge.capabilities.schema_support is None
     knowledge.note_schema("strict", SCHEMA)
-    assert CapabilityLearner("http://host/v1", "m", tmp_path).capabilities.schema_support == "strict"
+    assert CapabilityTracker("http://host/v1", "m", tmp_path).capabilities.schema_support == "strict"
 
 
 def test_a_window_that_the_answer_does_not_fit_into_is_learnt_and_kept_to(monkeypatch):

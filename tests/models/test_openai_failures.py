@@ -10,7 +10,7 @@ from climassay.errors import ModelError
 from climassay.models import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import Clock, RetryPolicy
-from climassay.models.openai.prompt_length import is_shortened
+from climassay.models.openai.prompt_length import is_prompt_truncated
 from climassay.models.openai.replies import BadReplyError, StreamedReply, parse_error_reply, parse_reply
 from climassay.records import RecordedModel, Records
 from command_line import json_of
@@ -189,7 +189,7 @@ def test_answers_that_a_limit_has_cut(finish):
 @pytest.mark.parametrize("finish", ["content_filter", "content_filter: SAFETY", "sensitive", "SAFETY", "refusal"])
 @pytest.mark.parametrize("message", [{"content": "half"}, {}, None])
 def test_answers_that_a_filter_has_withheld_are_not_asked_again(finish, message):
-    assert parse_reply(body_of(finish, message)).withheld is not None
+    assert parse_reply(body_of(finish, message)).withholding_reason is not None
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ HINDI = "महासागर हर वर्ष मानव उत्सर�
     ],
 )
 def test_a_prompt_of_which_far_too_few_tokens_were_read_was_shortened(text, read, shortened):
-    assert is_shortened([{"role": "user", "content": text}], read) is shortened
+    assert is_prompt_truncated([{"role": "user", "content": text}], read) is shortened
 
 
 class Counting(ApiServer):

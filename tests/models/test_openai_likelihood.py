@@ -6,7 +6,7 @@ import math
 import pytest
 
 from api_server import ApiServer, Behaviour, Reply, schema_of
-from climassay.evaluation import Prepared, Setting, TaskPrompts, ask_mcq, mcq_tables, score_mcq
+from climassay.evaluation import PromptContext, Setting, TaskPrompts, ask_mcq, mcq_tables, score_mcq
 from climassay.models import Message, OptionRequest, OptionScores
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import RetryPolicy
@@ -155,7 +155,7 @@ def test_mass_is_known_of_weighed_options_only():
     assert OptionScores.failed("No.").mass is None
 
 
-DEFAULT = Setting("default", lambda questions, _: [Prepared() for _ in questions])
+DEFAULT = Setting("default", lambda questions, _: [PromptContext() for _ in questions])
 QUESTIONS = [
     Question(
         id=f"q{number}", kind="mcq", question=f"Which? {number}", options=("w", "x", "y", "z"), correct=1, answer="x"

@@ -64,7 +64,9 @@ class Time:
         await asyncio.sleep(0)
 
     def clock(self):
-        return Clock(now=lambda: self.now, wall=lambda: 1_700_000_000.0 + self.now, sleep=self.sleep, draw=lambda: 1.0)
+        return Clock(
+            now=lambda: self.now, wall_time=lambda: 1_700_000_000.0 + self.now, sleep=self.sleep, draw=lambda: 1.0
+        )
 
 
 def limit_of(ceiling):

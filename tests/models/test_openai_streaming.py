@@ -257,7 +257,7 @@ def test_half_a_character_alone_is_kept_as_a_replacement_and_told():
     body = rb'{"choices": [{"message": {"content": "Ice \ud83e melts", "reasoning_content": "\udc00 is odd"}}]}'
     with pytest.warns(UserWarning, match="half a character"):
         reply = parse_reply(body)
-    assert (reply.text, reply.thoughts) == ("Ice \ufffd melts", "\ufffd is odd")
+    assert (reply.text, reply.reasoning) == ("Ice \ufffd melts", "\ufffd is odd")
 
 
 @pytest.mark.filterwarnings("ignore:A server sent half a character")

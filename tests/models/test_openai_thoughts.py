@@ -115,7 +115,7 @@ TEXT = {"type": "text", "text": "b"}
 )
 def test_parts_and_fields_that_hold_thoughts(body):
     reply = parse_reply(body)
-    assert (reply.text, reply.thoughts) == ("b", THOUGHT)
+    assert (reply.text, reply.reasoning) == ("b", THOUGHT)
 
 
 def test_thoughts_are_kept_in_the_record_beside_the_answer(tmp_path):

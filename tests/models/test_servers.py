@@ -86,7 +86,7 @@ def test_the_key_of_the_environment_is_bound_to_hosts_that_the_user_names(base_u
         monkeypatch.setenv("OPENAI_BASE_URL", of_environment)
     server = find_server("openai", base_url)
     assert server.key == key
-    assert bool(server.withheld) == (key is None)
+    assert bool(server.withholding_reason) == (key is None)
     assert str(key) not in repr(server)
 
 
@@ -122,7 +122,7 @@ def test_which_key_is_sent_is_told_by_its_variable_and_never_shown(configuration
 def test_a_table_without_a_key_gets_none_and_one_whose_key_is_not_set_says_so(configuration, monkeypatch):
     configuration.write_text(f'[providers.open]\nbase_url = "{ELSEWHERE}"\n')
     assert find_server("open") == find_server("openai", ELSEWHERE)
-    assert (find_server("open").key, find_server("open").withheld) == (None, "")
+    assert (find_server("open").key, find_server("open").withholding_reason) == (None, "")
     configuration.write_text(table(ELSEWHERE))
     monkeypatch.delenv("SPECIAL_KEY")
     for provider, base_url in (("special", None), ("openai", TrustedUrl(ELSEWHERE))):

@@ -10,10 +10,7 @@ from climassay.records import RecordedModel, Records
 from climassay.records import database as server_lock
 from climassay.records.database import Database, ServerLock
 from climassay.records.queries import list_runs, run_details, usage_by_model
-from climassay.records.recorded_answers import (
-    find_answers,
-    iterate_answers,
-)
+from climassay.records.recorded_answers import find_answers, iterate_answers
 from climassay.records.tables import SCHEMA_VERSION
 from climassay.records.transfer import export_answers
 from patience import PATIENCE, reached

@@ -125,7 +125,7 @@ def test_the_dead_are_not_waited_for(url, monkeypatch):
 
 
 def test_nobody_waits_for_ever(url, monkeypatch):
-    monkeypatch.setattr(recorded, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(recorded, "MAX_WAIT_SECONDS", 0.0)
     model = Shout()
     with Beside(url, WANTED):
         got, _ = answers(url, model, WANTED)
@@ -232,7 +232,7 @@ def test_what_a_killed_command_was_asking_is_asked_by_the_one_that_waits(start, 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not tell which processes live")
 def test_a_killed_process_is_known_to_be_dead_although_its_lease_goes_on(start, url, monkeypatch):
     monkeypatch.setattr(answer_writer, "LEASE_SECONDS", 1e6)
-    monkeypatch.setattr(recorded, "PATIENCE_SECONDS", 1e6)
+    monkeypatch.setattr(recorded, "MAX_WAIT_SECONDS", 1e6)
     with ApiServer(Behaviour(latency=0.05)) as server:
         killed = start(server)
         go(killed)

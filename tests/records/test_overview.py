@@ -25,11 +25,11 @@ def store(database_url):
 
 
 def commands(found):
-    return [line.summary.command for line in found.lines]
+    return [line.summary.command for line in found.entries]
 
 
 def test_a_line_has_counts_models_and_tokens(store):
-    newest, second, oldest = list_run_page(store.database).lines
+    newest, second, oldest = list_run_page(store.database).entries
     assert (oldest.summary.sent, oldest.summary.failed, oldest.summary.served, oldest.tokens) == (3, 1, 0, 24)
     assert (second.summary.sent, second.summary.failed, second.summary.served, second.tokens) == (1, 0, 2, 12)
     assert (oldest.models, newest.models) == (("openai:costly",), ("local:other",))
@@ -37,9 +37,9 @@ def test_a_line_has_counts_models_and_tokens(store):
 
 
 def test_pages_follow_each_other_without_gap_or_double(store):
-    whole = [line.summary.id for line in list_run_page(store.database).lines]
+    whole = [line.summary.id for line in list_run_page(store.database).entries]
     pages = [list_run_page(store.database, limit=1, offset=number) for number in range(4)]
-    assert [line.summary.id for page in pages for line in page.lines] == whole
+    assert [line.summary.id for page in pages for line in page.entries] == whole
     assert {page.total for page in pages} == {3}
     assert pages[0].commands == ("first", "second")
 
@@ -51,7 +51,7 @@ def test_runs_are_found_by_command_and_by_text_as_it_stands(store):
     assert (found.total, commands(found)) == (1, ["first"])
     assert list_run_page(store.database, text="%").total == 0
     some = list_runs(store.database)[1].id
-    assert [line.summary.id for line in list_run_page(store.database, text=some).lines] == [some]
+    assert [line.summary.id for line in list_run_page(store.database, text=some).entries] == [some]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_usage_adds_up_whatever_it_is_grouped_by(store):
     by_command = {line.name: line for line in usage_by(store.database, "command")}
     first, second = by_command["first"], by_command["second"]
     assert (first.answers, first.failed, first.served, first.attempts, first.unpriced) == (4, 1, 0, 6, 1)
-    assert (second.answers, second.served, second.cached) == (1, 2, pytest.approx(2 / 3))
+    assert (second.answers, second.served, second.reused_fraction) == (1, 2, pytest.approx(2 / 3))
     assert first.cost == pytest.approx(0.02)
     by_model = {line.name: line for line in usage_by(store.database, "model")}
     assert (by_model["openai:costly"].prompt_tokens, by_model["local:other"].prompt_tokens) == (30, 10)

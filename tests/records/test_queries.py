@@ -18,10 +18,7 @@ from climassay.models import Completion, GenerationRequest, Message, OptionReque
 from climassay.records import RecordedModel, Records, tables
 from climassay.records.answer_writer import OWNER
 from climassay.records.queries import calls_by_model, list_runs, run_details, seconds_per_answer, usage_by_model
-from climassay.records.recorded_answers import (
-    find_answers,
-    iterate_answers,
-)
+from climassay.records.recorded_answers import find_answers, iterate_answers
 from climassay.records.transfer import export_answers
 
 

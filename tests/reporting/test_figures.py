@@ -27,7 +27,7 @@ from climassay.reporting import (
     StackedBars,
 )
 from climassay.reporting.html import as_svg
-from climassay.reporting.marking import marked
+from climassay.reporting.marking import highlight_words
 from html_pages import Elements
 
 SHARE = Axis("share", 0, 1, (0, 0.5, 1), percent=True)
@@ -48,11 +48,11 @@ def test_an_axis_covers_its_values_with_a_few_round_ticks(values):
 
 
 def test_a_logarithmic_axis_sets_equal_ratios_equally_apart():
-    axis = Axis.at("items", [10, 20, 40])
+    axis = Axis.logarithmic_at("items", [10, 20, 40])
     first, second, third = (axis.share(tick) for tick in axis.ticks)
     assert second - first == pytest.approx(third - second)
     assert 0 < first < third < 1
-    assert Axis.at("items", [10]).share(10) == pytest.approx(0.5)
+    assert Axis.logarithmic_at("items", [10]).share(10) == pytest.approx(0.5)
 
 
 def line_plot():
@@ -119,7 +119,7 @@ def test_an_axis_without_zero_says_so_and_is_broken():
         for text in (page(plot), as_svg(plot)):
             assert len(Elements(text).of("path", **{"class": "gap"})) == breaks
             assert text.count("not at 0)") >= breaks
-    assert "logarithmic" in Axis.at("items", [10, 20]).caption
+    assert "logarithmic" in Axis.logarithmic_at("items", [10, 20]).caption
 
 
 def test_all_values_of_dots_and_bars_can_be_read():
@@ -175,7 +175,7 @@ def test_dots_of_one_label_share_a_row_with_a_legend():
     assert [len(dots) for _, dots in together.rows] == [2, 1]
     assert together.groups == ("AR5", "AR6")
     assert apart.groups == ("AR6", "AR5")
-    assert together.shift(SCORED[1]) < 0 < together.shift(SCORED[0])
+    assert together.row_offset(SCORED[1]) < 0 < together.row_offset(SCORED[0])
     assert 'class="legend"' in report_of(together).to_html()
     assert ">AR5<" in as_svg(together)
 
@@ -262,7 +262,7 @@ def test_labels_do_not_cover_each_other_and_stay_within_the_map():
 
 def shown(text: str, *words: str) -> str:
     """The text with brackets around what is marked."""
-    return "".join(f"[{piece}]" if is_marked else piece for piece, is_marked in marked(text, words))
+    return "".join(f"[{piece}]" if is_marked else piece for piece, is_marked in highlight_words(text, words))
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_words_are_found_in_all_their_forms(text: str, words: tuple[str, ...], e
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=20), max_size=4))
 def test_the_pieces_are_the_text_in_turns(text: str, words: list[str]) -> None:
-    pieces = marked(text, words)
+    pieces = highlight_words(text, words)
     assert "".join(piece for piece, _ in pieces) == text
     assert all(piece for piece, _ in pieces)
     assert all(left[1] != right[1] for left, right in pairwise(pieces))

@@ -14,7 +14,7 @@ from climassay.reporting.paper_tables import (
     ReproductionEstimate,
     choose_tables,
     load_paper_tables,
-    scaled,
+    scale_estimate,
 )
 from climassay.statistics import Estimate, Interval, ResampledEstimate
 
@@ -57,7 +57,9 @@ def tables(tmp_path):
 def done(tables):
     """Table 1 with a row of ours in the first group."""
     share = Estimate(0.5, Interval(0.2, 0.8), 20)
-    row = PaperRow("ours", {"7 classes": scaled(share), "2 classes": ResampledEstimate(-0.25, None, 1)}, "without NEI")
+    row = PaperRow(
+        "ours", {"7 classes": scale_estimate(share), "2 classes": ResampledEstimate(-0.25, None, 1)}, "without NEI"
+    )
     return replace(
         tables["1"], ours=(row,), differences=("Other claims.",), not_comparable={"7 classes": "another map."}
     )

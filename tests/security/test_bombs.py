@@ -65,6 +65,10 @@ def word(body="<w:p><w:r><w:t>The sea warms.</w:t></w:r></w:p>", prologue="", st
 SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 
 
+def styles(parts: str) -> bytes:
+    return f'<styleSheet xmlns="{SHEET}">{parts}</styleSheet>'.encode()
+
+
 def workbook(rows="", cell="The sea warms.", prologue="", dimension="A1:A2", **members: bytes) -> bytes:
     """A workbook of openpyxl whose sheet is replaced, and members of these names as well."""
     saved, out = io.BytesIO(), io.BytesIO()
@@ -120,8 +124,9 @@ DOCUMENTS = {
     "date.md": lambda: b"---\ndate: 2026-13-45\n---\n# Seas\n\nThe sea warms.\n",
     "laughs.xlsx": lambda: workbook(cell="&e8;", prologue=f"<!DOCTYPE x [{ENTITIES}]>"),
     "laughs-styles.xlsx": lambda: workbook(
-        styles=f'<!DOCTYPE x [{ENTITIES}]><styleSheet xmlns="{SHEET}"><a>&e8;</a></styleSheet>'.encode()
+        styles=f'<!DOCTYPE x [{ENTITIES}]><styleSheet xmlns="{SHEET}"><a b="&e8;"/></styleSheet>'.encode()
     ),
+    "formats.xlsx": lambda: workbook(styles=styles(f"<cellXfs>{'<xf/>' * 70_000}</cellXfs>")),
     "outside.xlsx": lambda: workbook(cell="&e;", prologue='<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'),
     "formula.xlsx": lambda: workbook('<row r="3"><c r="A3"><f>WEBSERVICE("http://127.0.0.1/")</f></c></row>'),
     "bomb.parquet": lambda: table(repeated("x" * 10_000_000, 1000)),
@@ -171,6 +176,32 @@ def test_a_workbook_is_unpacked_within_bounds(folder, monkeypatch):
     (folder / "bomb.xlsx").write_bytes(workbook(media=bytes(MEBIBYTE)))
     [skipped] = read(folder / "bomb.xlsx").skipped
     assert "more than the limit of 1 MB" in skipped.reason
+
+
+def test_the_style_sheet_of_a_workbook_has_a_limit(folder, monkeypatch):
+    monkeypatch.setattr("climassay.io.workbooks.MAX_STYLES_BYTES", MEBIBYTE)
+    (folder / "styles.xlsx").write_bytes(workbook(styles=styles(" " * MEBIBYTE)))
+    [skipped] = read(folder / "styles.xlsx").skipped
+    assert "style sheet is larger than 1 MB" in skipped.reason
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        "",
+        "<fonts><font><sz/></font></fonts>",
+        "<fills><fill/></fills>",
+        '<cellStyleXfs/><cellStyles><cellStyle name="Good" xfId="7"/></cellStyles>',
+        '<dxfs><dxf><fill><patternFill patternType="none of them"/></fill></dxf></dxfs>',
+    ],
+    ids=["none", "a font without a size", "an empty fill", "a missing style", "an unknown pattern"],
+)
+def test_styles_that_decide_no_value_are_not_read(parts, folder):
+    formats = '<numFmts><numFmt numFmtId="200" formatCode="0.0%"/></numFmts>'
+    cells = '<cellXfs><xf/><xf numFmtId="200"/><xf numFmtId="14"/></cellXfs>'
+    rows = '<row r="3"><c r="A3" s="1"><v>0.125</v></c></row><row r="4"><c r="A4" s="2"><v>45000</v></c></row>'
+    data = workbook(rows, styles=styles(formats + parts + cells))
+    assert [row["text"] for row in parse_rows(folder / "a.xlsx", data)][1:] == ["12.5%", "2023-03-15"]
 
 
 @pytest.mark.parametrize("dimension", ["A1", "A1:B2", "A1:XFD1048576"])

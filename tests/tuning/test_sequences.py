@@ -160,7 +160,7 @@ def test_padded_rows_have_the_loss_they_have_alone(architecture: str) -> None:
     ]
     loss = SequenceLoss(OnTheCpu(), model, rows)
     with torch.no_grad():
-        together = float(loss.nats(range(4)))
+        together = float(loss.sum(range(4)))
     apart = sum(by_hand(model, row) for row in rows)
     assert together == pytest.approx(apart, rel=1e-4)
     learned = 4 + 1 + 18 + 1
@@ -180,4 +180,4 @@ def test_the_loss_of_an_answer_is_its_log_probability_as_an_option(tmp_path: Pat
     scores = load_model(f"local:{folder}", ModelOptions(dtype="float32")).option_logprobs(requests)
     for place, score in enumerate(scores):
         with torch.no_grad():
-            assert float(loss.nats([place])) == pytest.approx(-score.logprobs[0], abs=1e-4)
+            assert float(loss.sum([place])) == pytest.approx(-score.logprobs[0], abs=1e-4)

@@ -129,9 +129,9 @@ def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, mon
 
 def test_a_training_that_waits_is_not_asked_for_twice(queue, place, client_of):
     first = place.jobs.submit("retrain", "Train", {"dataset": "another"})
-    assert not [job for job in retraining.list_trainings(place, DATASET) if not job.ended]
+    assert not [job for job in retraining.list_trainings(place, DATASET) if not job.has_ended]
     second = place.jobs.submit("retrain", "Train", {"dataset": DATASET})
     for job in (first, second):
         job_at_its_end(place.jobs, job)
-    assert not [job for job in retraining.list_trainings(place, DATASET) if not job.ended]
+    assert not [job for job in retraining.list_trainings(place, DATASET) if not job.has_ended]
     assert [job.id for job in retraining.list_trainings(place, DATASET)] == [second]

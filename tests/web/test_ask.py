@@ -236,7 +236,7 @@ def test_a_question_that_does_not_exist_is_not_found(client_of, place, answering
     assert client.get("/ask/j000000000000").status_code == 404
     place.jobs.register("other", lambda app, payload, report: None, "corpus")
     assert client.get(f"/ask/{place.jobs.submit('other', 'x', {})}").status_code == 404
-    until(lambda: all(job.ended for job in place.jobs.list()))
+    until(lambda: all(job.has_ended for job in place.jobs.list()))
 
 
 class Writing(ScriptedModel):

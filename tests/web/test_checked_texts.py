@@ -57,13 +57,7 @@ def test_every_sentence_has_a_word_a_colour_and_its_place_in_the_text(answer):
     found = findings(answer)
     statuses = [re.search(r'<span class="status ([a-z-]+)">([a-z ]+)</span>', one).groups() for one in found]
     assert [colour.replace("-", " ") for colour, _ in statuses] == [word for _, word in statuses]
-    assert [word for _, word in statuses[:5]] == [
-        "similar",
-        "similar",
-        "unsupported",
-        "no claim",
-        "contradicted",
-    ]
+    assert [word for _, word in statuses[:5]] == ["similar", "similar", "unsupported", "no claim", "contradicted"]
     for number in range(1, len(found) + 1):
         assert (
             f'<a href="#s{number}" class="{statuses[number - 1][0]}" title="{statuses[number - 1][1]}">' in answer.text

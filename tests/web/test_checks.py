@@ -14,10 +14,7 @@ from check_parts import DISPUTE, SUN, Gate, add_collection, ask, ended, furnish,
 from climassay import list_checks
 from climassay.errors import InputError
 from climassay.factcheck import claim_review, from_data, make_claim
-from climassay.factcheck.check_records import (
-    PAGE_SIZE,
-    iso_time,
-)
+from climassay.factcheck.check_records import PAGE_SIZE, iso_time
 from climassay.factcheck.results.citation import day_in_words
 from climassay.web.checks.debate import estimate_remaining_seconds
 from climassay.web.checks.store import choose_debate, get_check_store, list_debate_choices

@@ -1,6 +1,7 @@
 """Connections before a request is whole: half-sent requests, too many of them, and what the log says."""
 
 import asyncio
+import io
 import logging
 import socket
 import threading
@@ -15,6 +16,7 @@ from climassay.web.connections import (
     ACCEPT_BACKLOG,
     RESERVED_FILES,
     ConnectionLimits,
+    ControlCharacterFilter,
     RepeatedMessageFilter,
     make_protocol_class,
 )
@@ -194,6 +196,24 @@ def test_a_log_says_the_same_a_few_times_a_minute():
     clock[0] = 60.0
     logger.warning("Invalid HTTP request %s", 1)
     assert len(said) == 5
+
+
+def test_no_text_forges_a_line_of_the_log_or_commands_its_terminal():
+    logger, said = logging.Logger("one"), io.StringIO()
+    logger.addHandler(logging.StreamHandler(said))
+    logger.addFilter(ControlCharacterFilter())
+    text = "100% \x1b]0;title\x07\nERROR all labels lost"
+    logger.error("%s", text)
+    logger.error(text)
+    try:
+        raise ValueError(text)
+    except ValueError:
+        logger.exception("A job failed.")
+    lines = said.getvalue().splitlines()
+    assert not any(line.startswith("ERROR all labels") for line in lines)
+    assert not any(character in said.getvalue() for character in "\x1b\x07")
+    assert lines[0] == lines[1] == r"100% \x1b]0;title\x07\nERROR all labels lost"
+    assert "ValueError: 100%" in lines[-2]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_short_answers_and_streams_are_left_as_they_are(client_of, place):
     assert "content-encoding" not in answer.headers
     place.jobs.register("ask", lambda place, payload, report: None, "corpus")
     job = place.jobs.submit("ask", "Work that is done", {})
-    until(lambda: place.jobs.get(job).ended)
+    until(lambda: place.jobs.get(job).has_ended)
     answer, stream = raw(client_of(), f"/jobs/{job}/events")
     assert "content-encoding" not in answer.headers
     assert b"event: end" in stream

@@ -139,14 +139,7 @@ def test_a_browser_runs_nothing_of_it(visit, running_server):
     page = visit("admin")
     dialogs = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-    for address in (
-        "/users",
-        "/annotate/evil",
-        "/annotate/evil/conflicts",
-        "/checks",
-        "/library/evil",
-        "/results",
-    ):
+    for address in ("/users", "/annotate/evil", "/annotate/evil/conflicts", "/checks", "/library/evil", "/results"):
         page.goto(address)
         assert page.locator("xss-marker").count() == 0
     page.goto("/checks")

@@ -85,12 +85,12 @@ def test_people_take_turns_whoever_asked_for_more(place):
     place.jobs.start(place)
     until(lambda: place.jobs.get(made[0]).state == "running")
     made += [submit("bob", 0), submit("bob", 1), submit("cy", 0)]
-    assert [job.payload["name"] for job in place.jobs.queued("training")] == [
+    assert [job.payload["name"] for job in place.jobs.list_queued("training")] == [
         "bob0", "cy0", "ada1", "bob1", "ada2", "ada3",
     ]  # fmt: skip
-    turn = place.jobs.turn(place.jobs.get(made[-1]))
+    turn = place.jobs.find_queue_position(place.jobs.get(made[-1]))
     assert (turn.n_before, turn.seconds) == (1, None)
-    assert place.jobs.turn(place.jobs.get(made[0])) is None
+    assert place.jobs.find_queue_position(place.jobs.get(made[0])) is None
     gate.set()
     for job in made:
         job_at_its_end(place.jobs, job)
@@ -100,7 +100,7 @@ def test_people_take_turns_whoever_asked_for_more(place):
     first, second = submit("ada", 4), submit("ada", 5)
     until(lambda: place.jobs.get(first).state == "running")
     # From three jobs of the kind on, there is an estimate.
-    assert place.jobs.turn(place.jobs.get(second)).seconds >= 0
+    assert place.jobs.find_queue_position(place.jobs.get(second)).seconds >= 0
     later.open.set()
     job_at_its_end(place.jobs, second)
 
@@ -142,7 +142,7 @@ def test_hanging_jobs_of_two_people_leave_places_for_others(place):
     until(lambda: len(running()) == 2 * MAX_RUNNING_PER_USER)
     assert job_at_its_end(place.jobs, place.jobs.submit("quick", "x", {}, by="cy")).state == "done"
     own = place.jobs.get(place.jobs.submit("quick", "x", {}, by="ada"))
-    assert place.jobs.turn(own).n_own_running == MAX_RUNNING_PER_USER
+    assert place.jobs.find_queue_position(own).n_own_running == MAX_RUNNING_PER_USER
     assert Counter(job.by for job in running()) == {"ada": MAX_RUNNING_PER_USER, "bob": MAX_RUNNING_PER_USER}
     gate.open.set()
     for job in (*hanging, own.id):
@@ -162,10 +162,10 @@ def test_a_stopped_job_ends(started):
     reached(begun)
     started.jobs.stop(job)
     assert job_at_its_end(started.jobs, job).state == "stopped"
-    queued = started.jobs.submit("count", "x", {"to": 2})
-    assert job_at_its_end(started.jobs, queued).state == "done"
-    started.jobs.stop(queued)
-    assert started.jobs.get(queued).state == "done"
+    list_queued = started.jobs.submit("count", "x", {"to": 2})
+    assert job_at_its_end(started.jobs, list_queued).state == "done"
+    started.jobs.stop(list_queued)
+    assert started.jobs.get(list_queued).state == "done"
 
 
 def test_what_a_kill_has_cut_goes_on_at_the_next_start(place_on, database_url):
@@ -222,14 +222,14 @@ def test_a_job_whose_end_could_not_be_stored_is_done_again(error, place_on, data
     place = place_on(database_url)
     monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr("climassay.web.jobs.POLL_INTERVAL", 0.05)
-    end, failures = place.jobs._end, [error, error]
+    end, failures = place.jobs._end_job, [error, error]
 
     def fail(*arguments, **values):
         if failures:
             raise failures.pop()
         end(*arguments, **values)
 
-    monkeypatch.setattr(place.jobs, "_end", fail)
+    monkeypatch.setattr(place.jobs, "_end_job", fail)
     place.jobs.register("count", counting, "corpus")
     place.jobs.start(place)
     job = place.jobs.submit("count", "Count", {"to": 3})
@@ -242,14 +242,14 @@ def test_a_job_that_waits_for_room_says_so_until_it_goes_on(place_on, database_u
     place, is_full = place_on(database_url), threading.Event()
     monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr("climassay.web.jobs.POLL_INTERVAL", 0.05)
-    end = place.jobs._end
+    end = place.jobs._end_job
 
     def fail(*arguments, **values):
         if is_full.is_set():
             raise FullDatabaseError("full")
         end(*arguments, **values)
 
-    monkeypatch.setattr(place.jobs, "_end", fail)
+    monkeypatch.setattr(place.jobs, "_end_job", fail)
     place.jobs.register("count", counting, "corpus")
     place.jobs.start(place)
     is_full.set()
@@ -394,7 +394,7 @@ def test_a_listener_who_does_not_read_or_has_gone_holds_up_nobody(place):
         for listener in (idle, gone, keen):
             listener.sendall(request.encode())
             assert b"200 OK" in listener.recv(4096)
-        until(lambda: len(place.streams._topics[job].followers) == 3)
+        until(lambda: len(place.streams._followed_jobs[job].subscribers) == 3)
         gone.close()
         begin.set()
         heard = b""
@@ -403,4 +403,4 @@ def test_a_listener_who_does_not_read_or_has_gone_holds_up_nobody(place):
         assert heard.count(b"event: number") == n_events
         for listener in (idle, keen):
             listener.close()
-        until(lambda: job not in place.streams._topics)
+        until(lambda: job not in place.streams._followed_jobs)

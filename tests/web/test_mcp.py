@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import anyio
 import pytest
+import requests
 
 pytest.importorskip("mcp")
 
@@ -22,7 +23,7 @@ from climassay.web.mcp import create_server
 from command_line import refused
 from debate_tables import Script
 from library_parts import OCEAN, add_book
-from patience import reached
+from patience import PATIENCE, reached
 from scripted_model import ScriptedModel
 
 TOOLS = {"list_collections", "search", "ask", "check", "check_text", "level_of_confidence"}
@@ -183,11 +184,7 @@ def test_the_command_talks_over_stdin_and_stdout(climassay, monkeypatch, tmp_pat
         "jsonrpc": "2.0",
         "id": 1,
         "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        },
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
     }
     given, taken = io.TextIOWrapper(io.BytesIO(json.dumps(greeting).encode() + b"\n")), io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr("sys.stdin", given)
@@ -224,6 +221,22 @@ def over_http(workspace):
     finally:
         server.terminate()
         server.wait()
+
+
+@pytest.mark.process
+def test_no_page_in_a_browser_reaches_the_tools(workspace):
+    """Neither by a name that leads to this machine only now, nor from its own origin, nor by a plain form."""
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "page", "version": "1"}}
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client})
+    usual = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    pages = ({"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Content-Type": "text/plain"})
+    with over_http(workspace) as address:
+        statuses = [
+            requests.post(address, data=message, headers=usual | headers, timeout=PATIENCE).status_code
+            for headers in ({}, *pages)
+        ]
+    assert statuses[0] == 200
+    assert all(400 <= status < 500 for status in statuses[1:])
 
 
 @pytest.mark.process

@@ -103,6 +103,24 @@ def test_a_limit_is_a_sentence_and_the_next_text_is_checked(client_of, no_tagger
     assert "1 finding in 4 words" in post(client, "/confidence", {"text": TEXT}).text
 
 
+def test_who_comes_after_a_text_that_was_stopped_gets_a_process_that_was_ready(place, monkeypatch):
+    started = []
+
+    class Noted(text_processes.Sandbox):
+        def __init__(self, *args):
+            super().__init__(*args)
+            started.append(self._process.pid)
+
+    monkeypatch.setattr(text_processes, "Sandbox", Noted)
+    with held(place, "ada"):
+        until(lambda: place.text_processes._users == {"ada"})
+        ready = list(started)
+    assert call(place, "ada")[1] in ready
+    assert len(started) == len(ready) + 1
+    assert [call(place, name)[1] in ready for name in ("ada", "bob")] == [True, True]
+    assert len(started) == len(ready) + 1
+
+
 def test_the_check_of_a_visitor_who_leaves_is_stopped(place, no_tagger, monkeypatch):
     monkeypatch.setattr(confidence, "find_in_draft", runaway.burn)
     account = user(place, "ada")

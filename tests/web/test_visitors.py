@@ -244,11 +244,11 @@ def test_five_hundred_listeners_cost_no_query_while_nothing_happens_and_one_look
     for one in lines:
         assert [line.split("\n")[0] for line in one if line.startswith("id:")] == ["id: 1", "id: 2", "id: 3"]
         assert '"stopped"' in one[-1]
-    assert not place.streams._topics
+    assert not place.streams._followed_jobs
 
 
 def test_a_listener_that_comes_late_hears_everything_once(place, monkeypatch):
-    monkeypatch.setattr("climassay.web.jobs.MAX_KEPT_EVENTS", 2)
+    monkeypatch.setattr("climassay.web.jobs.MAX_EVENTS_IN_MEMORY", 2)
     jobs = place.jobs
     jobs.register("told", lambda *_: None, "corpus")
     job = jobs.submit("told", "Work", {})

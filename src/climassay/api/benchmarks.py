@@ -239,12 +239,12 @@ def _run_experiment(
             if on_answers is not None:
                 on_answers(count)
 
-        def on_more(count: int) -> None:
+        def on_answers_added(count: int) -> None:
             nonlocal n_answers
             n_answers += count
             task.update(total=n_answers)
 
-        def on_end(step_name: str) -> None:
+        def on_final_step(step_name: str) -> None:
             if not final_tasks:
                 final_tasks.append(tasks.enter_context(session.progress.task(step_name)))
             final_tasks[0].update(description=step_name)
@@ -282,12 +282,12 @@ def _run_experiment(
                 open_model=open_model,
                 shared_models=shared_models,
                 harnesses=harnesses,
-                trained_judge=partial(side_by_side_judge, session),
+                load_trained_judge=partial(side_by_side_judge, session),
             ),
             session.records,
             prompts=templates,
             use_cache=not session.options.no_cache,
-            callbacks=evaluation.ExperimentCallbacks(on_cell, on_answer, on_more, on_end),
+            callbacks=evaluation.ExperimentCallbacks(on_cell, on_answer, on_answers_added, on_final_step),
             command=command or COMMANDS[0],
         )
 

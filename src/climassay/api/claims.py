@@ -99,7 +99,7 @@ def check_claim(
         [transcript] = checker.check(
             [claim_record], samples=samples, force=force, on_event=on_event or (lambda _claim, _event: None)
         )
-        checker.keep([transcript])
+        checker.save_transcripts([transcript])
         return replace(factcheck.CheckedClaim.of(transcript, checker.setup.scale), past=past_checks)
 
 
@@ -171,7 +171,7 @@ def check_claims(
         def show_requests() -> None:
             """Show the number of answered requests and the estimated total number."""
             n_answered = sum(tally.hits + tally.sent for tally in checker.tallies.values())
-            calls = checker.setup.calls_of_one_round
+            calls = checker.setup.n_calls_of_one_round
             n_waiting = len(table.claims) - len(finished_transcripts)
             n_finished_requests = samples * sum(transcript.usage.requests for transcript in finished_transcripts)
             total = max(n_answered, n_finished_requests + n_waiting * calls * samples)
@@ -190,7 +190,7 @@ def check_claims(
             on_done=on_done,
             on_requests=lambda _: show_requests(),
         )
-        checker.keep(transcripts, truths)
+        checker.save_transcripts(transcripts, truths)
     setup = checker.setup
     models = {
         profile.model: ", ".join(filter(None, (profile.fingerprint, profile.dtype)))
@@ -283,19 +283,19 @@ def list_claims(
             run.save_results("claims", rows)
     counts = {
         "passages": len(passages),
-        "failed": lister.failed,
-        "unknown": lister.unknown,
-        "repeated": lister.repeated,
+        "failed": lister.n_failed,
+        "unknown": lister.n_rejected,
+        "repeated": lister.n_repeated,
     }
     n_quoted = sum(claim.is_quoted for claim in claims)
     summary = f"{counted(len(claims), 'claim')} in {counted(len(passages), 'passage')}"
     notes = [f"{summary} of {source}, listed by {generator.name}."]
-    if lister.failed:
-        notes.append(f"{counted(lister.failed, 'passage')} without a usable answer ({lister.error}): run it again.")
-    if lister.unknown:
-        notes.append(f"{counted(lister.unknown, 'claim')} left out that name no sentence, or too many.")
-    if lister.repeated:
-        notes.append(f"{counted(lister.repeated, 'claim')} left out that an earlier row has.")
+    if lister.n_failed:
+        notes.append(f"{counted(lister.n_failed, 'passage')} without a usable answer ({lister.error}): run it again.")
+    if lister.n_rejected:
+        notes.append(f"{counted(lister.n_rejected, 'claim')} left out that name no sentence, or too many.")
+    if lister.n_repeated:
+        notes.append(f"{counted(lister.n_repeated, 'claim')} left out that an earlier row has.")
     if n_quoted:
         notes.append(
             f"{counted(n_quoted, 'claim')} in the document's words, because the model's had another figure or no end."
@@ -306,7 +306,7 @@ def list_claims(
         )
     row_cells = [(row["strike"], str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
     table = Table.of(f"Claims of {source}", ("strike", "page", "claim", "sentences"), row_cells, left=4)
-    failure = NoAnswerError(lister.error) if passages and lister.failed == len(passages) else None
+    failure = NoAnswerError(lister.error) if passages and lister.n_failed == len(passages) else None
     return Shown({"run": run.id, **counts, "claims": rows}, (table,), rows, noted=notes, failed=failure)
 
 

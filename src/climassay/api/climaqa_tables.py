@@ -33,7 +33,7 @@ from climassay.reporting.paper_tables import (
     Reproduction,
     ReproductionEstimate,
     choose_tables,
-    scaled,
+    scale_estimate,
 )
 from climassay.reporting.tables import skipped_note
 from climassay.session import Session
@@ -244,7 +244,7 @@ class ClimaqaRecipe:
             ) is not None and score.cell.task in spec.tasks:
                 system = f"{score.cell.model}{_SUFFIXES[score.cell.setting]}"
                 is_percent = score.metric in ("accuracy", "exact_match")
-                rows.setdefault(system, {})[column] = scaled(score.estimate) if is_percent else score.estimate
+                rows.setdefault(system, {})[column] = scale_estimate(score.estimate) if is_percent else score.estimate
         constants = {
             column_by_score[constant.metric, constant.level]: 100.0 * constant.value
             for constant in result.scores.constants

@@ -31,7 +31,7 @@ from climassay.reporting.paper_tables import (
     choose_tables,
     load_paper_tables,
     model_label,
-    scaled,
+    scale_estimate,
 )
 from climassay.reporting.tables import skipped_note
 from climassay.session import Session
@@ -355,14 +355,14 @@ class CliminatorRecipe:
         baseline_figures = None
         for system, item, verdicts in self._iterate_verdicts(debates):
             scores = item.score(verdicts, 2, self.seed)
-            row: dict[str, float | Estimate] = {"Acc. with NEI": scaled(scores.figures.accuracy)}
+            row: dict[str, float | Estimate] = {"Acc. with NEI": scale_estimate(scores.figures.accuracy)}
             if scores.without_nei is not None:
-                row["Acc. without NEI"] = scaled(scores.without_nei.accuracy)
+                row["Acc. without NEI"] = scale_estimate(scores.without_nei.accuracy)
             row["claims without NEI"] = 0.0 if scores.without_nei is None else float(scores.without_nei.n)
             baseline_figures = baseline_figures or scores.figures
             yield PaperRow(f"{system}{suffix}", row, n=scores.figures.n)
         if baseline_figures is not None:
-            accuracy = {"Acc. with NEI": scaled(baseline_figures.constant_accuracy)}
+            accuracy = {"Acc. with NEI": scale_estimate(baseline_figures.constant_accuracy)}
             yield PaperRow(f"always “{baseline_figures.constant}”", accuracy, n=baseline_figures.n)
 
     def _make_round_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
@@ -441,14 +441,14 @@ def _name_claims(table: str) -> str:
 
 def _to_percentages(scores: VerdictMetrics) -> dict[str, Estimate]:
     estimates = (scores.precision, scores.recall, scores.f1, scores.accuracy)
-    return dict(zip(("Prec.", "Rec.", "F1", "Acc."), map(scaled, estimates), strict=True))
+    return dict(zip(("Prec.", "Rec.", "F1", "Acc."), map(scale_estimate, estimates), strict=True))
 
 
 def _to_baseline_percentages(scores: VerdictMetrics) -> dict[str, Estimate]:
     estimates = (
         scores.constant_precision, scores.constant_recall, scores.constant_f1, scores.constant_accuracy,
     )  # fmt: skip
-    return dict(zip(("Prec.", "Rec.", "F1", "Acc."), map(scaled, estimates), strict=True))
+    return dict(zip(("Prec.", "Rec.", "F1", "Acc."), map(scale_estimate, estimates), strict=True))
 
 
 def score_outcomes(

@@ -501,8 +501,8 @@ def check_text(
                 content,
                 group,
                 judge=support_judge,
-                overstated=describe_overstatement,
-                ask=check_address if network else None,
+                find_overstatement=describe_overstatement,
+                address_exists=check_address if network else None,
                 k=passages,
                 on_progress=task.advance,
             )

@@ -381,7 +381,7 @@ def compare_texts(
     import numpy as np
 
     from climassay.judging.item_tables import clean_text
-    from climassay.judging.preferences import CERTAIN
+    from climassay.judging.preferences import CERTAIN_LOG_ODDS
 
     texts = [clean_text(text) for text in (first, second)]
     if not all(texts):
@@ -412,7 +412,7 @@ def compare_texts(
         }
         comparer.run.save_results("comparison", [data])
     verdict = "Both have about as much of it" if better == "equal" else f"{better} has more of it"
-    certainty = "without a probability" if abs(log_odds) == CERTAIN else f"P(A) = {probability:.3f}"
+    certainty = "without a probability" if abs(log_odds) == CERTAIN_LOG_ODDS else f"P(A) = {probability:.3f}"
     sentence = f"{comparer.quality.name}: {verdict} ({certainty}, {comparer.method.name})."
     return Shown(data, printed_lines=(sentence,), noted=comparer.notes)
 

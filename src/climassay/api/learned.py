@@ -105,7 +105,7 @@ def read_text_rows(file: Path, text: str, other: str | None = None) -> list[Text
 
 def provenance_data(provenance: "Provenance") -> dict[str, Any]:
     """Return a model's provenance as JSON-serialisable values, with the number of training texts, not their ids."""
-    return {**provenance.facts(), "trained_on": len(provenance.trained_on)}
+    return {**provenance.to_dict(), "trained_on": len(provenance.trained_on)}
 
 
 def comparison_table(

@@ -16,7 +16,7 @@ import numpy as np
 
 from climassay import judging
 from climassay.api.judges import benchmark_judges
-from climassay.confidence.vocabulary import TAGS
+from climassay.confidence.vocabulary import LEVELS
 from climassay.errors import InputError
 from climassay.io import find_column, parse_rows, read_bytes
 from climassay.models import Generator, OpenWeights
@@ -321,7 +321,7 @@ class PpairsRecipe:
                 store=session.activations, seed=self.seed, on_progress=training_task.advance,
             )  # fmt: skip
             part = _Part(model_label(model.name), (run.id,), remarks=[*notes])
-            levels = [TAGS.index(item.tag) for item in items]
+            levels = [LEVELS.index(item.tag) for item in items]
             constants: dict[str, float] = {}
             for mode, system in _INSERTION_SYSTEMS.items():
                 tags = replace(tagger, mode=mode).predict(
@@ -331,9 +331,9 @@ class PpairsRecipe:
                     indices = [index for index, item in enumerate(items) if cycle in ("", item.cycle)]
                     if not indices:
                         continue
-                    answers = np.eye(len(TAGS))[[TAGS.index(tags[index]) for index in indices]]
+                    answers = np.eye(len(LEVELS))[[LEVELS.index(tags[index]) for index in indices]]
                     truth = [levels[index] for index in indices]
-                    scores = evaluate(truth, answers, TAGS, seed=self.seed)
+                    scores = evaluate(truth, answers, LEVELS, seed=self.seed)
                     part.add("4.4", system, column, scores.accuracy)
                     constants[column] = scores.constant.value
             for column, constant in constants.items():

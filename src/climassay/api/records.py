@@ -169,7 +169,7 @@ def list_runs(*, workspace: Place = None) -> Shown:
     from climassay.records import queries
 
     with Session.opened(workspace) as session:
-        runs, database_name = queries.list_runs(session.records.database), session.records.database.shown_url
+        runs, database_name = queries.list_runs(session.records.database), session.records.database.redacted_url
     columns = ("run", "command", "status", "started (UTC)", "asked", "failed", "from records", "cost")
     rows = [
         (run.id, run.command, run.status, run.started_at[:19], run.sent, run.failed, run.served, run.formatted_cost)
@@ -212,7 +212,7 @@ def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
         database = session.records.database
         usages, calls = usage_by_model(database, run), calls_by_model(database, None if run is None else [run])
     sentences = [sentence for call in calls for sentence in call.sentences()]
-    notes = sentences if usages else (f"Nothing has been asked yet in {database.shown_url}.",)
+    notes = sentences if usages else (f"Nothing has been asked yet in {database.redacted_url}.",)
     return Shown(
         usages, (_make_usage_table(usages),) if usages else (), [asdict(usage) for usage in usages], noted=notes
     )

@@ -17,7 +17,7 @@ from climassay.api.learned import (
 )
 from climassay.claim_identity import bare_words
 from climassay.confidence.statement import read_statements
-from climassay.confidence.vocabulary import TAGS
+from climassay.confidence.vocabulary import LEVELS
 from climassay.errors import InputError
 from climassay.io import require_column
 from climassay.judging.settings import InsertMode
@@ -28,7 +28,7 @@ from climassay.session import Place, Session, one_or_several
 if TYPE_CHECKING:
     from climassay.confidence.tagging import LabelledTable, Taggable, Tagger
     from climassay.confidence.tagging.labelled import LabelledItem
-    from climassay.confidence.vocabulary import Tag
+    from climassay.confidence.vocabulary import Level
     from climassay.learning import ClassifierSpec, HeldOutScores
     from climassay.learning.text_classifier import TrainingTexts
 
@@ -54,11 +54,11 @@ class _TextRow(NamedTuple):
     copied_fields: dict[str, Any]
     """Fields that are copied to the results, including ``statement``."""
 
-    def level(self, column: str) -> "Tag | None":
+    def level(self, column: str) -> "Level | None":
         """Return the level in a column, spelt like ``very_high`` or ``High confidence``; None if there is none."""
         label = str(self.fields.get(column) or "").casefold().replace("_", " ").replace("-", " ")
         level_words = label.removesuffix("confidence").split()
-        return next((level for level in TAGS if level.split() == level_words), None)
+        return next((level for level in LEVELS if level.split() == level_words), None)
 
     def value(self, column: str | None) -> str:
         """Return the cell of a column as text: ``unknown`` if the cell is empty, ``""`` if ``column`` is None."""
@@ -303,7 +303,7 @@ def evaluate_tagger(
     """
     import numpy as np
 
-    from climassay.confidence.tagging import LEVELS, evaluate_on_mixes, read_labelled
+    from climassay.confidence.tagging import TAGGER_LEVELS, evaluate_on_mixes, read_labelled
     from climassay.learning import sample
     from climassay.learning.text_classifier import class_indices, compare_classifiers
 
@@ -314,8 +314,8 @@ def evaluate_tagger(
     scores: _Scores
     if tagger is not None:
         loaded_tagger = _load_tagger(tagger).for_mix(None)
-        if loaded_tagger.levels != LEVELS:
-            raise InputError(f"{tagger} predicts levels other than {', '.join(LEVELS)}.")
+        if loaded_tagger.levels != TAGGER_LEVELS:
+            raise InputError(f"{tagger} predicts levels other than {', '.join(TAGGER_LEVELS)}.")
         source = loaded_tagger.provenance
         if not include_trained:
             items = tuple(item for item in items if not source.was_trained_on(item.item.text))
@@ -324,7 +324,7 @@ def evaluate_tagger(
             raise InputError(f"{tagger} was trained on {table.name}: test it on other statements, or leave MODEL out.")
         items = sample(items, limit, seed)
         probabilities = loaded_tagger.predict_proba([item.item for item in items])
-        truth, sections = class_indices([item.tag for item in items], LEVELS), [item.section for item in items]
+        truth, sections = class_indices([item.tag for item in items], TAGGER_LEVELS), [item.section for item in items]
         scores = [
             (
                 Path(tagger).name,
@@ -354,8 +354,8 @@ def evaluate_tagger(
             "id": item.id or str(position),
             "statement": item.item.text,
             "authors": item.tag,
-            "tag": LEVELS[int(row.argmax())],
-            "probabilities": dict(zip(LEVELS, row.tolist(), strict=True)),
+            "tag": TAGGER_LEVELS[int(row.argmax())],
+            "probabilities": dict(zip(TAGGER_LEVELS, row.tolist(), strict=True)),
         }
         for position, (item, row) in enumerate(zip(items, probabilities, strict=True), start=1)
     ]
@@ -507,7 +507,7 @@ def _select_unseen(
 
     labelled_rows = [row for row in statements if row.level(truth) is not None]
     if not labelled_rows:
-        raise InputError(f"The column {truth!r} holds no level of confidence, such as {', '.join(TAGS)}.")
+        raise InputError(f"The column {truth!r} holds no level of confidence, such as {', '.join(LEVELS)}.")
     known_words = {bare_words(item.item.text) for item in training_items}
     unseen_rows = [row for row in labelled_rows if bare_words(TaggingItem.convert(row.item).text) not in known_words]
     if not unseen_rows:
@@ -518,7 +518,7 @@ def _select_unseen(
     )
 
 
-def _score_by_value(tagged_items: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) -> "dict[str, HeldOutScores]":
+def _score_by_value(tagged_items: "Sequence[tuple[Level | None, Level, str]]", seed: int) -> "dict[str, HeldOutScores]":
     """Score tags overall (``all``), and by value of a column if there are several values.
 
     Each item of ``tagged_items`` has the authors' level, the predicted tag, and the value of the column.
@@ -531,12 +531,12 @@ def _score_by_value(tagged_items: "Sequence[tuple[Tag | None, Tag, str]]", seed:
     results = {}
     for name in (*(values if len(values) > 1 else ()), "all"):
         pairs = [
-            (TAGS.index(level), TAGS.index(tag))
+            (LEVELS.index(level), LEVELS.index(tag))
             for level, tag, value in tagged_items
             if level and name in (value, "all")
         ]
         truth, answers = map(list, zip(*pairs, strict=True))
-        results[name] = evaluate(truth, np.eye(len(TAGS))[answers], TAGS, seed=seed)
+        results[name] = evaluate(truth, np.eye(len(LEVELS))[answers], LEVELS, seed=seed)
     return results
 
 
@@ -623,8 +623,8 @@ def _make_score_tables(scores: "_Scores") -> list[Table]:
 
 
 def _note_missing_mixes(scores: "_Scores") -> tuple[str, ...]:
-    from climassay.confidence.tagging import LEVELS
+    from climassay.confidence.tagging import TAGGER_LEVELS
 
     if "equal" in scores[0][1]:
         return ()
-    return (f"Other mixes need statements of each level: {', '.join(LEVELS)}.",)
+    return (f"Other mixes need statements of each level: {', '.join(TAGGER_LEVELS)}.",)

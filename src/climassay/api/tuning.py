@@ -15,7 +15,7 @@ from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from climassay.evaluation import ReadDocument
+    from climassay.evaluation import TrainingDocument
     from climassay.questions import Question, QuestionSet
     from climassay.tuning.config import Task
 
@@ -262,16 +262,16 @@ def _train(
         )
 
 
-def _list_document_names(document: "ReadDocument") -> tuple[str, ...]:
+def _list_document_names(document: "TrainingDocument") -> tuple[str, ...]:
     """Return the names by which a user can select a document: id, title, and file name with and without suffix."""
     return document.stored.id, document.stored.title, document.stored.source, Path(document.stored.source).stem
 
 
-def _collect_texts(documents: "Iterable[ReadDocument]") -> "tuple[tuning.TextDocument, ...]":
+def _collect_texts(documents: "Iterable[TrainingDocument]") -> "tuple[tuning.TextDocument, ...]":
     return tuple({document.stored.id: document.text for document in documents}.values())
 
 
-def _select_documents(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadDocument]":
+def _select_documents(pool: "Sequence[TrainingDocument]", names: Sequence[str]) -> "list[TrainingDocument]":
     """Return the documents with the given names; raise an error for a name without a document."""
     documents = []
     for name in names:

@@ -204,7 +204,7 @@ def evaluate_validator(
         InputError: The validator or the labels cannot be read, or the validator was trained on all the questions.
         ModelError: A model cannot be loaded.
     """
-    from climassay.generation.validation import ByKind, read_label_set
+    from climassay.generation.validation import ValidatorsByKind, read_label_set
     from climassay.learning import sample
 
     labels = Path(labels)
@@ -212,7 +212,9 @@ def evaluate_validator(
     with Session.opened(workspace) as session:
         loaded_validator = _load_validator(session, validator, field)
         single_validators = (
-            loaded_validator.validators.values() if isinstance(loaded_validator, ByKind) else [loaded_validator]
+            loaded_validator.validators.values()
+            if isinstance(loaded_validator, ValidatorsByKind)
+            else [loaded_validator]
         )
         records = [getattr(single_validator, "record", None) for single_validator in single_validators]
         known_provenances = [record.provenance for record in records if record is not None and not include_trained]

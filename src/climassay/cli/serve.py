@@ -163,6 +163,7 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
     from climassay.web.connections import (
         ACCEPT_BACKLOG,
         ConnectionLimits,
+        ControlCharacterFilter,
         RepeatedMessageFilter,
         make_protocol_class,
         raise_open_file_limit,
@@ -184,14 +185,16 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
     logging.getLogger("uvicorn.access").disabled = True
     for name in ("uvicorn.error", "asyncio", "climassay.web"):
         logging.getLogger(name).addFilter(RepeatedMessageFilter())
+        logging.getLogger(name).addFilter(ControlCharacterFilter())
     return config
 
 
 def _warm_up(app: Any) -> None:
-    """Prepare routes, templates, collections and the encoder in advance, so that the first requests are fast."""
+    """Prepare routes, templates, collections, the encoder and a process for texts, so that first requests are fast."""
     from climassay.web.checks.store import list_debate_choices
     from climassay.web.pages import environment
 
+    app.state.climassay.text_processes.warm_up()
     for route in app.routes:  # FastAPI compiles them on the first match, which takes half a second
         route.matches({"type": "http", "method": "GET", "path": "/nowhere", "headers": []})
     for name in environment().list_templates():

@@ -93,7 +93,7 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
 
 
 def _group_by_sentence(statements: Iterable[Statement]) -> list[tuple[Statement, ...]]:
-    """Group statements by sentence, keeping their order; parts of a sentence with their own texts are groups."""
+    """Group statements by sentence and text, keeping their order; parts of a divided sentence are separate groups."""
     groups: dict[tuple[str, str], list[Statement]] = defaultdict(list)
     for statement in statements:
         groups[statement.sentence_id, statement.text].append(statement)

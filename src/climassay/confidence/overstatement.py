@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from climassay.confidence.marks import find_likelihoods, find_tags, is_held_by_people
-from climassay.confidence.vocabulary import LIKELIHOOD_RANGES, TAGS, Likelihood
+from climassay.confidence.tags import find_likelihoods, find_tags, is_trust_of_people
+from climassay.confidence.vocabulary import LEVELS, LIKELIHOOD_RANGES, Likelihood
 
 _NO_DOUBT = re.compile(
     r"\b(?:certainly|(?<!not )(?<!virtually )certain(?=\s+(?:that|to)\b)"
@@ -39,11 +39,11 @@ class StatedCertainty(NamedTuple):
 def find_stated_certainty(text: str) -> StatedCertainty | None:
     """Return the words of the highest certainty in a text; None if it has no words of certainty."""
     results = [StatedCertainty(match[0], 1.0) for match in _NO_DOUBT.finditer(text)]
-    for mark in find_tags(text):
-        if mark.tag and not is_held_by_people(text, mark.start, mark.end):
+    for tag in find_tags(text):
+        if tag.level and not is_trust_of_people(text, tag.start, tag.end):
             # very low 0.1, low 0.3, medium 0.5, high 0.7, very high 0.9
-            results.append(StatedCertainty(text[mark.start : mark.end], 0.1 + 0.2 * TAGS.index(mark.tag)))
-        results += [StatedCertainty(term, _likelihood_certainty(term)) for term in mark.likelihood]
+            results.append(StatedCertainty(text[tag.start : tag.end], 0.1 + 0.2 * LEVELS.index(tag.level)))
+        results += [StatedCertainty(term, _likelihood_certainty(term)) for term in tag.likelihood]
     results += [
         StatedCertainty(text[term.start : term.end], _likelihood_certainty(term.term))
         for term in find_likelihoods(text)

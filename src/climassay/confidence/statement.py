@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from climassay.confidence.vocabulary import Agreement, EvidenceRating, Likelihood, Tag
+from climassay.confidence.vocabulary import Agreement, EvidenceRating, Level, Likelihood
 from climassay.errors import InputError
 from climassay.io import read_text
 
@@ -24,7 +24,7 @@ class Statement:
     text: str
     """Text without tags, references, section numbers and footnote numbers; acronyms are expanded if the options say
     so."""
-    tag: Tag | None
+    tag: Level | None
     """Level of confidence; None if the authors state none."""
     report: str
     """Report named by the document, for example ``AR6 WG1``, else the document's title."""
@@ -62,7 +62,7 @@ class Statement:
     part: int = 0
     """Index of the statement among the statements of its sentence."""
     parts: int = 1
-    """Number of statements of its sentence."""
+    """Number of statements that were extracted from the sentence of this statement."""
     cycle: str | None = None
     """Assessment cycle, ``AR3`` to ``AR6``; None if unknown."""
     working_group: str | None = None

@@ -6,9 +6,9 @@ wider likelihood terms are those that AR5 and AR6 explain in the first footnotes
 
 from typing import Literal, get_args
 
-Tag = Literal["very low", "low", "medium", "high", "very high"]
+Level = Literal["very low", "low", "medium", "high", "very high"]
 """Level of confidence of a statement."""
-TAGS: tuple[Tag, ...] = get_args(Tag)
+LEVELS: tuple[Level, ...] = get_args(Level)
 """Levels from the lowest to the highest."""
 
 Likelihood = Literal[
@@ -46,6 +46,6 @@ Agreement = Literal["low", "medium", "high"]
 AGREEMENT: tuple[Agreement, ...] = get_args(Agreement)
 
 
-def score(tag: Tag) -> int:
+def score(tag: Level) -> int:
     """Return the score of a level of confidence, from -2 (very low) to 2 (very high); Maiya 2024, section 4.3.1."""
-    return TAGS.index(tag) - 2
+    return LEVELS.index(tag) - 2

@@ -63,7 +63,7 @@ class _AdditionState:
 
     table: Any
     settings: CollectionSettings
-    known: dict[str, StoredDocument]
+    existing_documents: dict[str, StoredDocument]
     """Documents that the collection contained before the call, by id."""
     on_progress: ProgressCallback | None
     new_documents: dict[str, StoredDocument] = field(default_factory=dict)
@@ -73,8 +73,9 @@ class _AdditionState:
     skipped: list[Skipped] = field(default_factory=list)
     passages_done: int = 0
     passages_known: int = 0
-    read: list[Document] = field(default_factory=list)
-    """Documents read from a file that contains nothing else. Their blocks are dropped to save memory."""
+    single_documents: list[Document] = field(default_factory=list)
+    """Documents that are the only one in their file, so that the file may be stored. Their blocks are dropped to save
+    memory."""
     omitted_parts: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
 
     def progress(self, done: int = 0) -> None:
@@ -89,7 +90,7 @@ def _iterate_missing_passages(state: _AdditionState, documents: Iterable[Documen
     size, overlap = state.settings.passage_size, state.settings.passage_overlap
     for original in documents:
         document = original
-        stored_document = state.new_documents.get(document.id) or state.known.get(document.id)
+        stored_document = state.new_documents.get(document.id) or state.existing_documents.get(document.id)
         if stored_document is not None and stored_document.source != document.source:
             state.copies[document.source] = Copy(document.source, stored_document)
             # An interrupted addition is completed under its original name.
@@ -99,7 +100,7 @@ def _iterate_missing_passages(state: _AdditionState, documents: Iterable[Documen
         if document.omitted_parts:
             state.omitted_parts[document.id] = document.omitted_parts
         if document.path is not None:
-            state.read.append(replace(original, blocks=()))
+            state.single_documents.append(replace(original, blocks=()))
         if stored_document is not None and stored_document.complete:
             if stored_document not in state.already_there:
                 state.already_there.append(stored_document)
@@ -195,7 +196,7 @@ class Collection:
         Raises:
             InputError: The name or the sizes are invalid, or the collection exists with other settings.
         """
-        # The splitter says what does not fit, before anything is made.
+        # Validates the sizes before anything is created.
         split_passages(Document("", "", "", ()), size=passage_size, overlap=passage_overlap)
         store = CollectionStore.at(location)
         settings = CollectionSettings(encoder.name, encoder.fingerprint, encoder.width, passage_size, passage_overlap)
@@ -301,10 +302,10 @@ class Collection:
             with write_lock(lock):
                 (compact_locked if replaced_documents else compact_if_fragmented)(self._table, self._store, self.name)
         self.originals.remove((document.id for document in replaced_documents), self._store.has_document)
-        # Last, so that no file is kept of what was not added; who is killed before adds once more.
+        # Last, so that files are stored only for added documents; after an interruption, the call is repeated.
         stored_ids = {
             document.id
-            for document in state.read
+            for document in state.single_documents
             if keep_originals and document.id in current_ids and self.originals.keep(document)
         }
         return AddReport(
@@ -560,7 +561,7 @@ def open_or_create(
         passage_overlap = settings.passage_overlap if settings else min(DEFAULT_PASSAGE_OVERLAP, passage_size // 2)
     loaded_encoder = load(encoder or (settings.encoder if settings else BUNDLED_ENCODER))
     if settings is None:
-        # Before anything is made: an encoder whose packages are missing leaves no empty collection behind.
+        # Before the collection is created, so that an encoder whose packages are missing leaves no empty collection.
         loaded_encoder.encode(["Can it encode?"])
     return Collection.create(location, name, loaded_encoder, passage_size=passage_size, passage_overlap=passage_overlap)
 

@@ -225,7 +225,7 @@ def stored_documents(table: Any) -> list[StoredDocument]:
     # A document's passages agree in all other columns, so that any aggregate of them gives the value itself.
     max_aggregates = [(name, "max") for name in ("document_passages", "last_page", "url", *optional_columns)]
     aggregates = [("document_id", "count"), ("url", "min"), *max_aggregates]
-    # In batches: the titles of a million passages would fill the memory, those of their documents do not.
+    # In batches: the titles of a million passages would fill the memory, unlike those of their documents.
     for batch in table.search().select(columns).limit(None).to_batches(_BATCH_ROWS):
         document_table = pa.Table.from_batches([batch]).group_by("document_id").aggregate(aggregates)
         for row in document_table.to_pylist():
@@ -404,7 +404,7 @@ class CollectionStore:
             else:
                 table = self._open_table(name)
                 read_settings(table.schema, name)
-            # Also where an earlier call was interrupted after the step above.
+            # Also if an earlier call was interrupted after the step above.
             if _PRIMARY_KEY not in (table.schema.field("id").metadata or {}):
                 table.set_unenforced_primary_key("id")
             if is_new:
@@ -432,7 +432,7 @@ class CollectionStore:
         return False
 
     def _open_table(self, name: str) -> Any:
-        # Read first: what another process writes meanwhile is no damage.
+        # Read first, so that a version that another process writes now does not count as damage.
         latest_version = 0
         if self.folder is not None:
             with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -441,14 +441,14 @@ class CollectionStore:
         connection = GuardedTable(self._connect(), name, self.address, self.reader_lock_file(name))
         table = connection.open_table(name)
         if table.version < latest_version:
-            # The library takes the newest manifest that it finds, and with an older one it gives fewer passages.
+            # LanceDB uses the newest manifest that it finds, and returns fewer passages if this is an older one.
             raise_damage(ValueError(f"its version {latest_version} is missing"), name, self.address)
         return table
 
     def _connect(self) -> Any:
         import lancedb
 
-        # Interval 0: what another process has written is seen by the next read.
+        # Interval 0: the next read includes everything that other processes have written.
         return lancedb.connect(self.address, read_consistency_interval=timedelta(0))
 
 

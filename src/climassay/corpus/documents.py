@@ -248,11 +248,11 @@ class ReadOptions:
     columns: TableColumns = field(default_factory=TableColumns)
     """Column names of tables (CSV, TSV, JSON, JSONL and Parquet files)."""
     title: str | None = None
-    """Title of all documents."""
+    """Title given to all documents."""
     report: str | None = None
     """Report or series to which the documents belong."""
     url: str | None = None
-    """Web address of the documents."""
+    """Web address given to all documents."""
     date: str | None = None
     """ISO date or year of the documents."""
     edition: str | None = None
@@ -453,7 +453,7 @@ def _distribute_over_passages(group: list[_SentencePart], size: int, overlap: in
     passages: list[list[_SentencePart]] = []
     last_passage: list[_SentencePart] = []
     length = 0
-    n_new = 0  # pieces of `current` that no earlier passage has
+    n_new = 0  # parts of `last_passage` that no earlier passage has
     for part in group:
         if last_passage and length + 1 + len(part.text) > size:
             passages.append(last_passage)
@@ -528,7 +528,7 @@ def count_repeated_characters(preceding: str, passage: str) -> int:
     start = passage[:MIN_OVERLAP]
     if len(start) < MIN_OVERLAP:
         return 0
-    # The first place where all the rest of the text before is the beginning of the passage is the longest overlap.
+    # The first index from which the preceding text, up to its end, begins the passage gives the longest overlap.
     index = preceding.find(start, max(0, len(preceding) - len(passage)))
     while index >= 0:
         if passage.startswith(preceding[index:]):

@@ -20,7 +20,7 @@ MIN_GOLD_SHARE = 0.8
 MIN_SHARED_SHARE = 0.5
 """A passage is relevant if it shares at least this fraction of words with the gold text, relative to the shorter of the
 two."""
-LOCATION_RUN = 8
+EXCERPT_WORDS = 8
 """Length, in words, of the excerpts by which a gold text is located in a collection."""
 MIN_RUN = 3
 """Minimum number of consecutive words of a match; shorter matches are likely to be coincidences."""
@@ -78,12 +78,12 @@ class GoldText:
 
 
 def locate_gold_texts(golds: Sequence[GoldText], texts: Iterable[Sequence[str]]) -> list[bool]:
-    """Return for each gold text whether any eight-word excerpt of it occurs in any of the texts, given in batches."""
+    """Return whether the first, middle or last eight words of each gold text occur in a text; texts are in batches."""
     excerpts_by_gold = []
     """Words of the first, middle and last excerpt of each gold text, with spaces around each word."""
     for words in (gold.words for gold in golds):
-        starts = sorted({0, max(0, (len(words) - LOCATION_RUN) // 2), max(0, len(words) - LOCATION_RUN)})
-        excerpts_by_gold.append([f" {' '.join(words[start : start + LOCATION_RUN])} " for start in starts])
+        starts = sorted({0, max(0, (len(words) - EXCERPT_WORDS) // 2), max(0, len(words) - EXCERPT_WORDS)})
+        excerpts_by_gold.append([f" {' '.join(words[start : start + EXCERPT_WORDS])} " for start in starts])
     is_located = [False] * len(golds)
     for batch in texts:
         if all(is_located):

@@ -131,12 +131,12 @@ class GuardedTable:
                 except (OSError, RuntimeError, ValueError) as error:
                     if _NOT_FOUND not in str(error).lower():
                         raise
-                    # Another process has compacted the collection meanwhile: there is a newer version to be read.
+                    # Another process has compacted the collection, so that there is a newer version to read.
                     return method(*arguments, **keywords)
 
             value = self._guard(read)
             result_type = type(value)
-            # Queries are put together by calls on calls; answers (Arrow tables, lists, numbers) pass as they are.
+            # Tables and queries are wrapped again; results (Arrow tables, lists, numbers) are returned unchanged.
             if result_type.__module__.startswith("lancedb"):
                 return GuardedTable(value, self._name, self._address, self._reader_lock_file)
             return value

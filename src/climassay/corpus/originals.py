@@ -78,7 +78,7 @@ class Originals:
         return sum(file.stat().st_size for file in files if file is not None)
 
     def _stored_file(self, document: str, name: str) -> Path | None:
-        # Other ids, as of tables and other people's readers, may hold anything, and name no file.
+        # Ids of tables and of readers in other packages may be any text, and no file is stored under them.
         if self.folder is None or not _ID.fullmatch(document):
             return None
         file = self.folder / name

@@ -142,7 +142,7 @@ class AddReport(Result):
         ]
 
 
-EXCERPT = 240
+MAX_EXCERPT_CHARACTERS = 240
 """Maximum length of a passage in a list of hits, in characters."""
 
 
@@ -290,4 +290,4 @@ def passage_lines(passage: Passage) -> Iterator[str]:
 
 def _excerpt(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= EXCERPT else line[:EXCERPT].rsplit(" ", 1)[0] + " …"
+    return line if len(line) <= MAX_EXCERPT_CHARACTERS else line[:MAX_EXCERPT_CHARACTERS].rsplit(" ", 1)[0] + " …"

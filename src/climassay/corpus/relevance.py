@@ -24,13 +24,13 @@ from climassay.reporting.marking import stems
 Threshold = float | Literal["measured"] | None
 """Minimum cosine of hits, ``"measured"`` for the relevance rule of the encoder, or None to return all hits."""
 
-SHORT_QUERY = 3
+MAX_SHORT_QUERY_WORDS = 3
 """Maximum number of words of a query that counts as short."""
-MAX_WORDS = 4
+MAX_SHORT_CONTENT_WORDS = 4
 """Maximum number of content words of a query for which passages with the same words also count as relevant."""
-GAP = 2
+MAX_WORDS_BETWEEN = 2
 """Maximum number of other content words in a text segment that contains the words of a query."""
-MIN_WEIGHT = 0.95
+MIN_WEIGHT_SHARE = 0.95
 """Minimum fraction of the query's total word weight that a text segment or heading must contain."""
 
 _QUESTION_WORDS = """
@@ -46,7 +46,7 @@ really reason recent recently relate related relation report result role say sci
 something somewhere source start statement still study summarise summarize summary take talk tell text thing think
 thought today topic toward true type us use used want way work worse worst wrong year yet
 """
-_PART = re.compile(r"[^\s\-\u2010-\u2015/]+")
+_QUERY_WORD = re.compile(r"[^\s\-\u2010-\u2015/]+")
 """Pattern of a word in a query; hyphens separate words, as in the full-text index."""
 
 
@@ -64,13 +64,13 @@ class RelevanceRule:
     """Minimum cosines of relevant passages for one encoder, determined by measurement."""
 
     min_cosine: float
-    """Minimum cosine for queries of more than :data:`SHORT_QUERY` words."""
+    """Minimum cosine for queries of more than :data:`MAX_SHORT_QUERY_WORDS` words."""
     min_cosine_short: float
     """Minimum cosine for shorter queries, and for queries with a content word that occurs in no passage."""
 
     def min_cosine_for(self, query: str) -> float:
         """Return the minimum cosine for a query, which depends on the number of its words."""
-        return self.min_cosine_short if len(_PART.findall(query)) <= SHORT_QUERY else self.min_cosine
+        return self.min_cosine_short if len(_QUERY_WORD.findall(query)) <= MAX_SHORT_QUERY_WORDS else self.min_cosine
 
 
 RELEVANCE: Mapping[str, RelevanceRule] = MappingProxyType({"local:minilm": RelevanceRule(0.40, 0.50)})
@@ -88,7 +88,7 @@ class QueryWords:
     """Content words of a query, weighted by their inverse document frequency in a collection."""
 
     def __init__(self, query: str) -> None:
-        all_spellings = {stem: part for part in _PART.findall(query) for stem in stems(part)}
+        all_spellings = {stem: part for part in _QUERY_WORD.findall(query) for stem in stems(part)}
         self.spelling_by_stem: Mapping[str, str] = {
             stem: word for stem, word in all_spellings.items() if stem not in _question_stems()
         } or all_spellings
@@ -97,11 +97,11 @@ class QueryWords:
 
     @property
     def is_short(self) -> bool:
-        """Whether the query has 1 to :data:`MAX_WORDS` content words.
+        """Whether the query has 1 to :data:`MAX_SHORT_CONTENT_WORDS` content words.
 
         Passages with the same words then count as relevant.
         """
-        return 0 < len(self.spelling_by_stem) <= MAX_WORDS
+        return 0 < len(self.spelling_by_stem) <= MAX_SHORT_CONTENT_WORDS
 
     def weigh(self, n_passages_with: Callable[[str], int], n_passages: int) -> bool:
         """Compute the weight ``log(1 + (N - n + 0.5) / (n + 0.5))`` of each word, as in BM25.
@@ -123,12 +123,12 @@ class QueryWords:
 
     @property
     def _min_weight(self) -> float:
-        return MIN_WEIGHT * sum(self._weights.values())
+        return MIN_WEIGHT_SHARE * sum(self._weights.values())
 
     def match(self, passage: Passage) -> bool:
         """Return whether a heading or a text segment of a passage contains the query's words; call :meth:`weigh` first.
 
-        A segment has :data:`GAP` more content words than the query.
+        A segment has :data:`MAX_WORDS_BETWEEN` more content words than the query.
         """
         min_weight = self._min_weight
         if any(self._weight(stems(heading)) >= min_weight for heading in passage.headings):
@@ -140,7 +140,7 @@ class QueryWords:
 
     def _find_max_weight(self, words: Sequence[str]) -> float:
         """Return the maximum total weight of distinct query words in any segment of a text."""
-        length = len(self.spelling_by_stem) + GAP
+        length = len(self.spelling_by_stem) + MAX_WORDS_BETWEEN
         hits = [(index, word) for index, word in enumerate(words) if word in self._weights]
         counts: Counter[str] = Counter()
         max_weight, first_index = 0.0, 0

@@ -45,11 +45,11 @@ MAX_CACHED_PASSAGES = 4096
 MAX_K = 1000
 _MIN_BATCH = 16
 """Minimum number of passages that are loaded at a time to compare their words with the query."""
-MAX_COUNTED = 10_000
+MAX_COUNTED_PASSAGES = 10_000
 """Passages that contain a word are counted up to this number; words in more passages have almost no weight."""
-_DIGITS = 6
+_DECIMAL_PLACES = 6
 """Number of decimal places to which scores are rounded, so that rounding errors do not change the ranking."""
-_ROUNDING = 1e-4
+_MAX_ROUNDING_ERROR = 1e-4
 """Upper bound of the error of a single-precision dot product of unit vectors."""
 
 _COMPOUND = re.compile(r"[^\W_]+(?:[-\u2010-\u2013.'\u2019][^\W_]+)*")
@@ -65,7 +65,7 @@ _LAST_VOWEL = re.compile(r"(?:au|[aou])(?=[^aouäöü\W\d_]*\Z)", re.IGNORECASE)
 _LAST_UMLAUT = re.compile(r"([äöü])(?=u?[^aouäöü\W\d_]*\Z)", re.IGNORECASE)
 _ACCENTED_LETTERS = dict(zip("aeiouc", "äéíöüç", strict=True))
 _MAX_LETTERS = 40
-_MIN_BASE = 3
+_MIN_STEM_LETTERS = 3
 """Minimum number of letters before an ending."""
 _MIN_GERMAN_BASE = 5
 """Minimum number of letters before a German ending without an umlaut; shorter bases would match English words."""
@@ -106,7 +106,7 @@ def add_weighted_scores(cosines: Mapping[str, float], bm25_scores: Mapping[str, 
             passage_id: round(
                 weight * (max(cosines.get(passage_id, 0.0), 0.0) / max_cosine)
                 + (1 - weight) * (bm25_scores.get(passage_id, 0.0) / max_score),
-                _DIGITS,
+                _DECIMAL_PLACES,
             )
             for passage_id in {**cosines, **bm25_scores}
         }
@@ -125,7 +125,10 @@ def add_heading_shares(scores: Mapping[str, float], shares: Mapping[str, float])
         Scores from 0 to 2 by id, highest first; ties are ordered by id.
     """
     return _sort_scores(
-        {passage_id: round(score + shares.get(passage_id, 0.0), _DIGITS) for passage_id, score in scores.items()}
+        {
+            passage_id: round(score + shares.get(passage_id, 0.0), _DECIMAL_PLACES)
+            for passage_id, score in scores.items()
+        }
     )
 
 
@@ -176,7 +179,7 @@ def _vary_spelling(word: str) -> Iterator[str]:
         yield joined_word
     if (divided_word := re.sub(r"(?<=[^\W\d_])(?=\d)", " ", word)) != word:
         yield divided_word
-    yield from _exchange_endings(word, _PLURALS, _MIN_BASE)
+    yield from _exchange_endings(word, _PLURALS, _MIN_STEM_LETTERS)
     yield word.replace("ss", "ß")
     for index, letter in enumerate(word):
         if letter in _ACCENTED_LETTERS:
@@ -188,11 +191,11 @@ def _vary_spelling(word: str) -> Iterator[str]:
     plain_word = _LAST_UMLAUT.sub(lambda match: match[1].translate(_REVERSE_MUTATION), umlaut_word)
     if plain_word != umlaut_word:
         yield plain_word
-        yield from _exchange_endings(plain_word, _UMLAUT_PLURALS, _MIN_BASE)
-    elif len(word) > _MIN_BASE:
+        yield from _exchange_endings(plain_word, _UMLAUT_PLURALS, _MIN_STEM_LETTERS)
+    elif len(word) > _MIN_STEM_LETTERS:
         mutated_word = _LAST_VOWEL.sub(lambda match: match[0][0].translate(_MUTATION) + match[0][1:], word)
         yield from (mutated_word + ending for ending in ("", "e", "er"))
-    for index in range(_MIN_BASE, len(word) - _MIN_BASE + 1):
+    for index in range(_MIN_STEM_LETTERS, len(word) - _MIN_STEM_LETTERS + 1):
         if word.isalpha():
             yield f"{word[:index]} {word[index:]}"
 
@@ -342,7 +345,7 @@ class Searcher:
         words_suffice = words.is_short and words.weigh(
             lambda word: self._count_passages_with(word, version), self.table.count_rows()
         )
-        # A word that no passage has tells more than a middling cosine.
+        # If a word of the query occurs in no passage, a medium cosine is not enough.
         is_word_missing = words.is_short and not words_suffice
         min_cosine = self.relevance.min_cosine_short if is_word_missing else self.relevance.min_cosine_for(query)
         relevant_ids = {
@@ -371,11 +374,11 @@ class Searcher:
         return bool(self._passage_counts.get(word) or self.table.search_words(word, None, 1).num_rows)
 
     def _count_passages_with(self, word: str, version: int) -> int:
-        """Return the number of passages that contain a word, at most :data:`MAX_COUNTED`."""
+        """Return the number of passages that contain a word, at most :data:`MAX_COUNTED_PASSAGES`."""
         self._evict_outdated(version)
         counts = self._passage_counts  # another thread may replace the attribute
         if word not in counts:
-            counts[word] = self.table.search_words(word, None, MAX_COUNTED).num_rows
+            counts[word] = self.table.search_words(word, None, MAX_COUNTED_PASSAGES).num_rows
         return counts[word]
 
     def _compute_cosines(
@@ -400,7 +403,7 @@ class Searcher:
         other_cosines = stored_vectors.cosines(
             query, [stored_vectors.rows[passage_id] for passage_id in other_ids if passage_id in stored_vectors.rows]
         )
-        # What another process has stored since the vectors were read.
+        # Passages that another process has stored since the vectors were read.
         new_cosines = self._compute_cosines_on_disk(
             query, [passage_id for passage_id in other_ids if passage_id not in stored_vectors.rows]
         )
@@ -426,7 +429,7 @@ class Searcher:
     def _search_words(self, query: str, depth: int, where: str | None) -> Scores:
         """Return the ``depth`` passages with the highest BM25 scores, including passages outside the index."""
         rows = self.table.search_words(query, where, 2 * depth).to_pylist()
-        return _select_top(_sort_scores({row["id"]: round(row["_score"], _DIGITS) for row in rows}), depth)
+        return _select_top(_sort_scores({row["id"]: round(row["_score"], _DECIMAL_PLACES) for row in rows}), depth)
 
     def _search_headings(self, query: str, depth: int, where: str | None, version: int) -> Scores:
         """Return the heading share of each passage under a heading that contains all words of a query."""
@@ -534,7 +537,7 @@ def _compute_rounded_cosines(vectors: NDArray[np.float32], query: NDArray[np.flo
     on the row's index and on the processor.
     """
     cosines: NDArray[np.float64] = (vectors.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
-    return [round(cosine, _DIGITS) for cosine in cosines.tolist()]
+    return [round(cosine, _DECIMAL_PLACES) for cosine in cosines.tolist()]
 
 
 def _find_rows_near_top(
@@ -551,7 +554,7 @@ def _find_rows_near_top(
     if len(allowed_cosines) <= depth:
         return rows
     threshold = np.partition(allowed_cosines, -depth)[-depth]
-    rows_near_top: NDArray[np.intp] = rows[allowed_cosines >= threshold - _ROUNDING]
+    rows_near_top: NDArray[np.intp] = rows[allowed_cosines >= threshold - _MAX_ROUNDING_ERROR]
     return rows_near_top
 
 

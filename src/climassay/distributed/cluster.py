@@ -14,13 +14,13 @@ from climassay.redaction import environment_without_secrets, without_secrets
 LOCAL = "local"
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _CONNECT_SECONDS = 5.0
-_STARTS = 3
+_MAX_START_ATTEMPTS = 3
 """Maximum number of attempts to start Ray. An attempt fails if the processes take more than 30 seconds, as on a busy
 machine."""
-_LEFT_IN = ("RAY_", "HF_", "HUGGING")
+_KEPT_PREFIXES = ("RAY_", "HF_", "HUGGING")
 """Prefixes of environment variables that remain set while Ray starts, even if secret: workers need them to join the
 cluster and to download models."""
-_STORE_BYTES = 512 * 1024 * 1024
+_OBJECT_STORE_BYTES = 512 * 1024 * 1024
 """Size of the object store of a cluster on this machine, in bytes; objects that do not fit are written to disk."""
 
 
@@ -38,7 +38,7 @@ class ClusterOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class WorkerResources:
     """Number of workers, and the resources of each worker."""
 
     workers: int
@@ -49,7 +49,7 @@ class Share:
 
 
 @contextmanager
-def cluster_connection(options: ClusterOptions) -> Iterator[Share]:
+def cluster_connection(options: ClusterOptions) -> Iterator[WorkerResources]:
     """Join or start a cluster, yield the workers' number and resources, and leave the cluster afterwards.
 
     Raises:
@@ -57,7 +57,7 @@ def cluster_connection(options: ClusterOptions) -> Iterator[Share]:
         MissingExtraError: Ray is not installed.
         ModelError: Ray does not start on this machine, or this process already belongs to a cluster.
     """
-    _check(options)
+    _check_options(options)
     # Set before the import of Ray, to disable usage statistics and the terminal output of its C++ part.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
@@ -68,14 +68,14 @@ def cluster_connection(options: ClusterOptions) -> Iterator[Share]:
     if ray.is_initialized():
         raise ModelError("This process belongs to a Ray cluster already: leave it first (ray.shutdown()).")
     try:
-        _start(ray, options)
-        yield divide(ray.nodes(), options)
+        _start_ray(ray, options)
+        yield divide_resources(ray.nodes(), options)
     finally:
         with suppress(Exception):
             ray.shutdown()
 
 
-def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share:
+def divide_resources(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> WorkerResources:
     """Divide the nodes of a cluster, as listed by ``ray.nodes()``, among workers.
 
     Raises:
@@ -90,14 +90,14 @@ def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share
     max_workers = sum(int(count / gpus_per_worker + 1e-9) for count in gpus_by_node) if gpus_per_worker else cpus
     workers = options.workers or max(1, min(max_workers, cpus))
     if workers > max_workers or workers > cpus:
-        required_resources = _counted(workers, "CPU") + (
-            f" and {_counted(workers * gpus_per_worker, 'GPU')}" if gpus_per_worker else ""
+        required_resources = _format_count(workers, "CPU") + (
+            f" and {_format_count(workers * gpus_per_worker, 'GPU')}" if gpus_per_worker else ""
         )
         available_resources = (
-            f"{_counted(cpus, 'CPU')} and {_counted(gpus, 'GPU')} on {_counted(len(resources), 'node')}"
+            f"{_format_count(cpus, 'CPU')} and {_format_count(gpus, 'GPU')} on {_format_count(len(resources), 'node')}"
         )
         raise InputError(
-            f"{_counted(workers, 'worker')} {'needs' if workers == 1 else 'need'} {required_resources}, "
+            f"{_format_count(workers, 'worker')} {'needs' if workers == 1 else 'need'} {required_resources}, "
             f"there are {available_resources}: use fewer with --ray-workers, or less of a GPU each "
             "with --ray-gpus-per-worker."
         )
@@ -105,14 +105,14 @@ def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share
     cpus_per_worker = max(cpus_by_node)
     while cpus_per_worker > 1 and sum(count // cpus_per_worker for count in cpus_by_node) < workers:
         cpus_per_worker -= 1
-    return Share(workers, cpus_per_worker, gpus_per_worker)
+    return WorkerResources(workers, cpus_per_worker, gpus_per_worker)
 
 
-def _counted(number: float, noun: str) -> str:
+def _format_count(number: float, noun: str) -> str:
     return f"{number:g} {noun}{'' if number == 1 else 's'}"
 
 
-def _check(options: ClusterOptions) -> None:
+def _check_options(options: ClusterOptions) -> None:
     if options.workers is not None and options.workers < 1:
         raise InputError(f"{options.workers} workers cannot do any work: use at least one.")
     if options.gpus_per_worker is not None and options.gpus_per_worker < 0:
@@ -137,32 +137,32 @@ def _check(options: ClusterOptions) -> None:
         ) from error
 
 
-def _start(ray: Any, options: ClusterOptions) -> None:
+def _start_ray(ray: Any, options: ClusterOptions) -> None:
     import logging
 
-    import ray._private.worker as inner
+    import ray._private.worker as ray_worker
 
     init_options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if options.address == LOCAL:
         # By default Ray's workers have a low priority, and hardly run on a busy machine.
         os.environ.setdefault("RAY_worker_niceness", "0")
-        init_options |= {"address": LOCAL, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
+        init_options |= {"address": LOCAL, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
         init_options["num_cpus"] = max(os.cpu_count() or 1, options.workers or 1)
     else:
         init_options["address"] = options.address
     # Ray prints the deaths of workers to stdout, amid the output of ``--json``, and no public setting prevents it. The
     # scheduler reports them itself.
-    inner._worker_logs_enabled = False
-    attempts = _STARTS if options.address == LOCAL else 1
+    ray_worker._worker_logs_enabled = False
+    attempts = _MAX_START_ATTEMPTS if options.address == LOCAL else 1
     try:
-        with _secrets_hidden():
-            for number in range(1, attempts + 1):
+        with _hide_secrets():
+            for attempt in range(1, attempts + 1):
                 try:
                     ray.init(**init_options)
                     break
                 except Exception:
                     ray.shutdown()
-                    if number == attempts:
+                    if attempt == attempts:
                         raise
     except Exception as error:
         lines = str(error).strip().splitlines()
@@ -176,28 +176,28 @@ def _start(ray: Any, options: ClusterOptions) -> None:
 
 
 @contextmanager
-def _secrets_hidden() -> Iterator[None]:
+def _hide_secrets() -> Iterator[None]:
     """Remove keys and passwords from the environment while Ray starts.
 
     The processes of a cluster on this machine inherit the environment, and need none of its keys. Every user of an
     existing cluster can read the command lines of its jobs, even of old ones; these may contain passwords.
     """
-    import ray._private.utils as inner
+    import ray._private.utils as ray_utils
 
     # Ray has no public setting for the command line that it stores.
-    command_line = getattr(inner, "get_entrypoint_name", str)
+    command_line = getattr(ray_utils, "get_entrypoint_name", str)
     redacted_command_line = without_secrets(command_line())
     public_environment = environment_without_secrets()
     secret_variables = {
         name: value
         for name, value in os.environ.items()
-        if name not in public_environment and not name.startswith(_LEFT_IN)
+        if name not in public_environment and not name.startswith(_KEPT_PREFIXES)
     }
     for name in secret_variables:
         del os.environ[name]
-    inner.get_entrypoint_name = lambda: redacted_command_line
+    ray_utils.get_entrypoint_name = lambda: redacted_command_line
     try:
         yield
     finally:
-        inner.get_entrypoint_name = command_line
+        ray_utils.get_entrypoint_name = command_line
         os.environ.update(secret_variables)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay import __version__
-from climassay.distributed.cluster import ClusterOptions, Share, cluster_connection
+from climassay.distributed.cluster import ClusterOptions, WorkerResources, cluster_connection
 from climassay.distributed.remote import (
     DistributedEncoder,
     DistributedModel,
@@ -31,9 +31,9 @@ from climassay.models.local.cpu_settings import THREADS_VARIABLE
 ATTEMPTS = 3
 """Maximum number of attempts at a job before its requests fail. The number is limited because a job may crash its
 workers."""
-PATIENCE = 600.0
+MAX_START_SECONDS = 600.0
 """Maximum number of seconds to wait until a worker has started or restarted."""
-_PAUSE = 0.2
+_POLL_SECONDS = 0.2
 
 
 class WorkerScheduler:
@@ -44,17 +44,17 @@ class WorkerScheduler:
     """
 
     def __init__(self, workers: Sequence[Any]) -> None:
-        self._free: asyncio.Queue[Any | None] = asyncio.Queue()
-        self._left = len(workers)
-        self._why = ""
-        self._joining: set[asyncio.Task[None]] = set()
+        self._free_workers: asyncio.Queue[Any | None] = asyncio.Queue()
+        self._n_workers = len(workers)
+        self._loss_reason = ""
+        self._start_tasks: set[asyncio.Task[None]] = set()
         for worker in workers:
-            self._expect(worker)
+            self._watch_start(worker)
 
-    async def do(self, spec: LoadSpec, job: RemoteCall) -> JobResult:
+    async def run_job(self, spec: LoadSpec, job: RemoteCall) -> JobResult:
         """Run a job on a free worker. If the job fails, run it on another worker, up to ``ATTEMPTS`` times in all.
 
-        If all attempts fail, :attr:`JobResult.lost` of the result states the reason.
+        If all attempts fail, :attr:`JobResult.failure_reason` of the result states the reason.
 
         Raises:
             ModelError: No worker is left.
@@ -63,68 +63,72 @@ class WorkerScheduler:
 
         failure_reason = ""
         for _ in range(ATTEMPTS):
-            worker = await self._next()
+            worker = await self._next_worker()
             is_available = True
             try:
-                result: JobResult = await worker.do.remote(spec, job)
+                result: JobResult = await worker.run_job.remote(spec, job)
                 return result
             except RayActorError:
                 is_available, failure_reason = False, "its worker died."
-                self._expect(worker)
+                self._watch_start(worker)
             except RayError as error:
-                failure_reason = _sentence(error)
+                failure_reason = _last_line(error)
             finally:
                 # Also if this task was cancelled: the worker runs its next job after the abandoned one.
                 if is_available:
-                    self._free.put_nowait(worker)
-        return JobResult(lost=f"No answer from {ATTEMPTS} workers in turn; the last one: {failure_reason}")
+                    self._free_workers.put_nowait(worker)
+        return JobResult(failure_reason=f"No answer from {ATTEMPTS} workers in turn; the last one: {failure_reason}")
 
-    async def _next(self) -> Any:
-        worker = await self._free.get()
+    async def _next_worker(self) -> Any:
+        worker = await self._free_workers.get()
         if worker is None:
-            self._free.put_nowait(None)  # wakes the next waiting task
-            raise ModelError(f"No worker of the cluster is left: {self._why}")
+            self._free_workers.put_nowait(None)  # wakes the next waiting task
+            raise ModelError(f"No worker of the cluster is left: {self._loss_reason}")
         return worker
 
-    def _expect(self, worker: Any) -> None:
-        task = asyncio.get_running_loop().create_task(self._join(worker))
-        self._joining.add(task)
-        task.add_done_callback(self._joining.discard)
+    def _watch_start(self, worker: Any) -> None:
+        task = asyncio.get_running_loop().create_task(self._add_when_ready(worker))
+        self._start_tasks.add(task)
+        task.add_done_callback(self._start_tasks.discard)
 
-    async def _join(self, worker: Any) -> None:
+    async def _add_when_ready(self, worker: Any) -> None:
         try:
-            async with asyncio.timeout(PATIENCE):
-                version = await _answered(worker)
+            async with asyncio.timeout(MAX_START_SECONDS):
+                version = await _wait_for_version(worker)
         except TimeoutError:
-            self._lose(f"a worker did not start within {PATIENCE:.0f} s; is another job using the cluster?")
+            self._remove_worker(
+                f"a worker did not start within {MAX_START_SECONDS:.0f} s; is another job using the cluster?"
+            )
         except Exception as error:
-            self._lose(_sentence(error))
+            self._remove_worker(_last_line(error))
         else:
             if version == __version__:
-                self._free.put_nowait(worker)
+                self._free_workers.put_nowait(worker)
             else:
-                self._lose(f"the nodes have climassay {version}, this one has {__version__}; install the same.")
+                self._remove_worker(
+                    f"the nodes have climassay {version}, this one has {__version__}; install the same."
+                )
 
-    def _lose(self, reason: str) -> None:
-        self._left -= 1
-        self._why = reason
-        if not self._left:
-            self._free.put_nowait(None)
+    def _remove_worker(self, reason: str) -> None:
+        self._n_workers -= 1
+        self._loss_reason = reason
+        if not self._n_workers:
+            self._free_workers.put_nowait(None)
 
 
-async def _answered(worker: Any) -> str:
+async def _wait_for_version(worker: Any) -> str:
     """Return a worker's version of climassay, polling until the worker has started or restarted."""
     from ray.exceptions import ActorUnavailableError
 
     while True:
         try:
-            version: str = await worker.hello.remote()
+            version: str = await worker.version.remote()
             return version
         except ActorUnavailableError:
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_POLL_SECONDS)
 
 
-def _sentence(error: BaseException) -> str:
+def _last_line(error: BaseException) -> str:
     """Return the last line of a Ray error, which follows the worker's traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
@@ -134,13 +138,13 @@ _WAKE_SECONDS = 0.5
 """Maximum duration of one wait for a result, in seconds. The duration is limited because a Ctrl-C just before a wait
 does not interrupt it."""
 _CLOSE_SECONDS = 10.0
-_ADAPTER_MARK = "+adapter="
+_ADAPTER_SEPARATOR = "+adapter="
 
-Outcome = tuple[int, JobResult | BaseException]
+IndexedResult = tuple[int, JobResult | BaseException]
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class BatchSizes:
     """Sizes of the batches into which the jobs of one call are divided for scheduling."""
 
     first: int = 64
@@ -165,14 +169,14 @@ class Worker:
         os.environ.setdefault(THREADS_VARIABLE, str(threads))
         self._loaded: dict[LoadSpec, Any] = {}
 
-    def hello(self) -> str:
+    def version(self) -> str:
         """Return the version of climassay on the worker's node."""
         return __version__
 
-    def do(self, spec: LoadSpec, job: RemoteCall) -> JobResult:
+    def run_job(self, spec: LoadSpec, job: RemoteCall) -> JobResult:
         """Run a job on the model or encoder of ``spec``, loading it if necessary.
 
-        Errors that every worker would raise are returned as :attr:`JobResult.refusal`.
+        Errors that every worker would raise are returned as :attr:`JobResult.error`.
         """
         try:
             spec = spec.resolved()
@@ -182,7 +186,7 @@ class Worker:
             work_before = getattr(instance, "work", None)
             result = job.run(instance)
         except ClimassayError as error:
-            return JobResult.refused(error)
+            return JobResult.from_error(error)
         work = None if work_before is None else instance.work - work_before
         return JobResult(result, instance.fingerprint, *((0, 0) if work is None else (work.passes, work.tokens)))
 
@@ -196,29 +200,31 @@ class Worker:
 class WorkerPool:
     """Pool of workers that load models and run jobs; opened by :func:`open_pool`."""
 
-    def __init__(self, share: Share, windows: Windows | None = None) -> None:
+    def __init__(self, resources: WorkerResources, batch_sizes: BatchSizes | None = None) -> None:
         import ray
 
-        self.share = share
-        self._windows = windows or Windows()
+        self.resources = resources
+        self._batch_sizes = batch_sizes or BatchSizes()
         # Ray restarts dead workers without limit. The scheduler limits the attempts at a job and retries it on another
         # worker instead of waiting for the same one.
-        actor = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, max_restarts=-1, max_task_retries=0)(Worker)
+        actor = ray.remote(num_cpus=resources.cpus, num_gpus=resources.gpus, max_restarts=-1, max_task_retries=0)(
+            Worker
+        )
         spread_actor = actor.options(scheduling_strategy="SPREAD")
-        self._workers: list[Any] = [spread_actor.remote(share.cpus) for _ in range(share.workers)]
+        self._workers: list[Any] = [spread_actor.remote(resources.cpus) for _ in range(resources.workers)]
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="climassay-ray", daemon=True)
         self._thread.start()
 
-        async def scheduler() -> WorkerScheduler:
+        async def create_scheduler() -> WorkerScheduler:
             return WorkerScheduler(self._workers)  # created in its own event loop
 
-        self._scheduler = asyncio.run_coroutine_threadsafe(scheduler(), self._loop).result()
+        self._scheduler = asyncio.run_coroutine_threadsafe(create_scheduler(), self._loop).result()
 
     @property
     def workers(self) -> int:
         """Number of workers."""
-        return self.share.workers
+        return self.resources.workers
 
     def load_model(
         self, name: str, options: ModelOptions = ModelOptions(), *, folder: Path | str | None = None
@@ -257,7 +263,7 @@ class WorkerPool:
         Raises:
             ModelError: A worker cannot find the encoder.
         """
-        spec = EncoderSpec(_with_absolute_paths(name), self.share.cpus)
+        spec = EncoderSpec(_with_absolute_paths(name), self.resources.cpus)
         return DistributedEncoder(self, spec, name, self.info(spec))
 
     def info(self, spec: LoadSpec) -> Any:
@@ -267,8 +273,8 @@ class WorkerPool:
             InputError, ModelError, MissingExtraError: The model or encoder cannot be loaded.
         """
         [(_, job_result)] = self.run(spec, [RemoteCall("info")])
-        if job_result.lost is not None:
-            raise ModelError(f"No worker could load the model: {job_result.lost}")
+        if job_result.failure_reason is not None:
+            raise ModelError(f"No worker could load the model: {job_result.failure_reason}")
         return job_result.result
 
     def run(self, spec: LoadSpec, jobs: Iterable[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
@@ -282,16 +288,18 @@ class WorkerPool:
             Index and result of each job, in order of completion. Closing the iterator abandons the running jobs.
 
         Raises:
-            InputError, ModelError, MissingExtraError: A worker refused the call, or no worker is left.
+            InputError, ModelError, MissingExtraError: A worker raised this error, or no worker is left.
         """
-        source, size, start = iter(jobs), self._windows.first, 0
-        while window := list(islice(source, size)):
-            # The first window gives results at once; only later windows can be large enough for a dataset.
-            uses_dataset = start > 0 and len(window) >= self._windows.min_streamed
-            results = streamed(self._workers, spec, window) if uses_dataset else self._direct(spec, window)
-            for number, result in results:
-                yield start + number, result.checked()
-            start, size = start + len(window), self._windows.later
+        source, size, start = iter(jobs), self._batch_sizes.first, 0
+        while batch := list(islice(source, size)):
+            # The first batch gives results at once; only later batches can be large enough for a dataset.
+            uses_dataset = start > 0 and len(batch) >= self._batch_sizes.min_streamed
+            batch_results = (
+                run_streamed(self._workers, spec, batch) if uses_dataset else self._run_directly(spec, batch)
+            )
+            for number, result in batch_results:
+                yield start + number, result.raise_for_error()
+            start, size = start + len(batch), self._batch_sizes.later
 
     def forget(self, spec: LoadSpec) -> None:
         """Unload a model or encoder in all workers, without waiting for them."""
@@ -318,38 +326,40 @@ class WorkerPool:
             with suppress(Exception):
                 ray.kill(worker)
 
-    def _direct(self, spec: LoadSpec, jobs: Sequence[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
-        results: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
-        future = asyncio.run_coroutine_threadsafe(self._do_all(spec, jobs, results), self._loop)
+    def _run_directly(self, spec: LoadSpec, jobs: Sequence[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
+        results: queue.SimpleQueue[IndexedResult] = queue.SimpleQueue()
+        future = asyncio.run_coroutine_threadsafe(self._run_all(spec, jobs, results), self._loop)
         try:
             for _ in jobs:
-                number, outcome = _next(results)
+                number, outcome = _next_result(results)
                 if isinstance(outcome, BaseException):
                     raise outcome
                 yield number, outcome
         finally:
             future.cancel()
 
-    async def _do_all(self, spec: LoadSpec, jobs: Sequence[RemoteCall], results: "queue.SimpleQueue[Outcome]") -> None:
+    async def _run_all(
+        self, spec: LoadSpec, jobs: Sequence[RemoteCall], results: "queue.SimpleQueue[IndexedResult]"
+    ) -> None:
         remaining_jobs = iter(enumerate(jobs))
 
-        async def hand_out() -> None:
+        async def run_jobs() -> None:
             for number, job in remaining_jobs:
                 try:
-                    results.put((number, await self._scheduler.do(spec, job)))
+                    results.put((number, await self._scheduler.run_job(spec, job)))
                 except Exception as error:
                     results.put((number, error))
                     return
 
         # One task per worker, so that further jobs wait here and not in the cluster.
-        await asyncio.gather(*(hand_out() for _ in range(min(self.workers, len(jobs)))))
+        await asyncio.gather(*(run_jobs() for _ in range(min(self.workers, len(jobs)))))
 
 
-class JobRelay:
+class JobForwarder:
     """Ray Data actor that passes streamed jobs to the workers and returns their results to the stream.
 
-    Ray Data's own actors end with every dataset, and would therefore load the model again for each call. The relay
-    computes nothing itself, and one relay keeps many workers busy.
+    Ray Data's own actors end with every dataset, and would therefore load the model again for each call. The
+    forwarder computes nothing itself, and one forwarder keeps many workers busy.
     """
 
     def __init__(self, workers: Sequence[Any], spec: LoadSpec) -> None:
@@ -362,15 +372,15 @@ class JobRelay:
         if self._scheduler is None:
             self._scheduler = WorkerScheduler(self._workers)  # created here, in the calling event loop
         jobs = [pickle.loads(job) for job in batch["job"]]
-        results = await asyncio.gather(*(self._scheduler.do(self._spec, job) for job in jobs))
+        results = await asyncio.gather(*(self._scheduler.run_job(self._spec, job) for job in jobs))
         yield {"number": batch["number"], "done": [pickle.dumps(result) for result in results]}
 
 
-def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
+def run_streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
     """Run jobs through a Ray Data pipeline; yield the index and result of each, in order of completion.
 
     Each job is a block of the dataset. Ray Data starts no further jobs until finished results are consumed. It spills
-    results to disk if the object store is full, and repeats running jobs if the relay is lost.
+    results to disk if the object store is full, and repeats running jobs if the forwarder is lost.
     """
     import logging
 
@@ -384,7 +394,7 @@ def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[RemoteCall])
     rows = [{"number": number, "job": pickle.dumps(job)} for number, job in enumerate(jobs)]
     max_jobs_in_flight = 2 * len(workers)
     dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-        JobRelay,
+        JobForwarder,
         fn_constructor_args=(list(workers), spec),
         batch_size=1,
         num_cpus=0,
@@ -400,7 +410,7 @@ def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[RemoteCall])
 
 
 @contextmanager
-def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Iterator[WorkerPool]:
+def open_pool(options: ClusterOptions, *, batch_sizes: BatchSizes | None = None) -> Iterator[WorkerPool]:
     """Join or start a cluster and start workers in it; the workers end when the context exits.
 
     Raises:
@@ -413,7 +423,7 @@ def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Ite
         ...     model = pool.load_model("local:smollm2")
     """
     with cluster_connection(options) as worker_resources:
-        pool = WorkerPool(worker_resources, windows)
+        pool = WorkerPool(worker_resources, batch_sizes)
         try:
             yield pool
         finally:
@@ -423,18 +433,18 @@ def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Ite
 def _with_absolute_paths(name: str) -> str:
     """Return a ``local:`` model name with absolute paths, since workers run in other folders."""
     prefix, _, rest = name.partition(":")
-    model, separator, adapter = rest.partition(_ADAPTER_MARK)
-    return f"{prefix}:{_absolute(model)}{separator}{_absolute(adapter)}"
+    model, separator, adapter = rest.partition(_ADAPTER_SEPARATOR)
+    return f"{prefix}:{_absolute_path(model)}{separator}{_absolute_path(adapter)}"
 
 
-def _absolute(name: str) -> str:
+def _absolute_path(name: str) -> str:
     from climassay.models.bundled import BUNDLED
 
     path = Path(name).expanduser()
     return str(path.absolute()) if name and name not in BUNDLED and path.is_dir() else name
 
 
-def _next(results: "queue.SimpleQueue[Outcome]") -> Outcome:
+def _next_result(results: "queue.SimpleQueue[IndexedResult]") -> IndexedResult:
     while True:
         with suppress(queue.Empty):
             return results.get(timeout=_WAKE_SECONDS)

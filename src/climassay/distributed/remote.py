@@ -115,21 +115,21 @@ class JobResult:
     """Number of forward passes of the job; 0 if they are not counted."""
     tokens: int = 0
     """Number of tokens computed; 0 if they are not counted."""
-    refusal: tuple[str, str] | None = None
+    error: tuple[str, str] | None = None
     """Class name and message of an error that every worker would raise; otherwise None."""
-    lost: str | None = None
+    failure_reason: str | None = None
     """Reason why all attempts at the job failed; other jobs may succeed. None if an attempt succeeded."""
 
     @classmethod
-    def refused(cls, error: ClimassayError) -> "JobResult":
+    def from_error(cls, error: ClimassayError) -> "JobResult":
         """Return the result of a job that raised an error."""
         error_name = next(
             (name for name, error_class in _ERRORS.items() if isinstance(error, error_class)), "ModelError"
         )
-        return cls(refusal=(error_name, str(error)))
+        return cls(error=(error_name, str(error)))
 
-    def checked(self, fingerprint: str | None = None) -> "JobResult":
-        """Return this result, or raise the error for which the worker refused the job.
+    def raise_for_error(self, fingerprint: str | None = None) -> "JobResult":
+        """Return this result, or raise the error that the worker returned.
 
         Args:
             fingerprint: Required fingerprint of the worker's model; None if it is not known yet.
@@ -138,10 +138,10 @@ class JobResult:
             InputError, ModelError, MissingExtraError: The worker raised this error.
             ModelError: The fingerprint differs.
         """
-        if self.refusal is not None:
-            error_name, sentence = self.refusal
+        if self.error is not None:
+            error_name, sentence = self.error
             raise _ERRORS[error_name](sentence)
-        if fingerprint is not None and self.lost is None and self.fingerprint != fingerprint:
+        if fingerprint is not None and self.failure_reason is None and self.fingerprint != fingerprint:
             raise ModelError(
                 "Two workers have different weights under the same name: install the same model on every node, or name "
                 "a folder that all of them share."
@@ -154,8 +154,8 @@ class JobResult:
         Raises:
             ModelError: All attempts at the job failed.
         """
-        if self.lost is not None:
-            raise ModelError(f"Texts could not be encoded: {self.lost}")
+        if self.failure_reason is not None:
+            raise ModelError(f"Texts could not be encoded: {self.failure_reason}")
         return cast("NDArray[np.float32]", self.result)
 
 
@@ -176,7 +176,7 @@ class JobRunner(Protocol):
 R = TypeVar("R", contract.GenerationRequest, contract.OptionRequest)
 A = TypeVar("A", contract.Completion, contract.OptionScores, contract.Activations)
 
-_AT_ONCE = {"cpu": 32, "cuda": 256}
+_MAX_REQUESTS_PER_JOB = {"cpu": 32, "cuda": 256}
 """Maximum number of requests per job, by device. A job must use a GPU fully, but be small enough to repeat if a worker
 is lost."""
 
@@ -184,8 +184,9 @@ is lost."""
 class DistributedModel(DescribedModel):
     """Model that generates, scores options and computes hidden states in a pool of workers.
 
-    Name, fingerprint and prompts are those of the local model, so that both share records and activations. Each request
-    has its own seed, so that an answer does not depend on the worker. Answers arrive, and are recorded, job by job.
+    Name, fingerprint and prompts are those of the local model, so that both share recorded answers and activations.
+    Each request has its own seed, so that an answer does not depend on the worker. Answers arrive, and are recorded,
+    job by job.
     """
 
     def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: ModelInfo) -> None:
@@ -193,7 +194,7 @@ class DistributedModel(DescribedModel):
         self._pool, self._spec = pool, spec
         self.work = contract.Work(0, 0)
         """Forward passes and tokens so far, over all workers."""
-        self._max_requests = _AT_ONCE["cuda" if info.device.startswith("cuda") else "cpu"]
+        self._max_requests = _MAX_REQUESTS_PER_JOB["cuda" if info.device.startswith("cuda") else "cpu"]
 
     def __repr__(self) -> str:
         return f"DistributedModel({self.name!r}, workers={self._pool.workers})"
@@ -211,13 +212,13 @@ class DistributedModel(DescribedModel):
         Raises:
             ModelError: No worker is left, or two workers have different weights.
         """
-        return self._ask("generate", requests, contract.Completion.failed, on_result)
+        return self._run_jobs("generate", requests, contract.Completion.failed, on_result)
 
     def option_logprobs(
         self, requests: Sequence[contract.OptionRequest], *, on_result: contract.ScoresCallback | None = None
     ) -> list[contract.OptionScores]:
         """Return the scores of each request's options, in order; raise the same errors as :meth:`generate`."""
-        return self._ask("option_logprobs", requests, contract.OptionScores.failed, on_result)
+        return self._run_jobs("option_logprobs", requests, contract.OptionScores.failed, on_result)
 
     def harvest(
         self,
@@ -234,13 +235,13 @@ class DistributedModel(DescribedModel):
             InputError: The token budget is less than 1, or ``layers`` is empty.
         """
         options = {"layers": tuple(layers), "token_budget": token_budget}
-        return self._ask("harvest", requests, contract.Activations.failed, on_result, options)
+        return self._run_jobs("harvest", requests, contract.Activations.failed, on_result, options)
 
     def close(self) -> None:
         """Unload the model in all workers."""
         self._pool.forget(self._spec)
 
-    def _ask(
+    def _run_jobs(
         self,
         method: Literal["generate", "option_logprobs", "harvest"],
         requests: Sequence[R],
@@ -248,22 +249,22 @@ class DistributedModel(DescribedModel):
         on_result: Callable[[int, A], None] | None,
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[A]:
-        def text_of(index: int) -> tuple[str, ...]:
+        def prompt_text(index: int) -> tuple[str, ...]:
             return (*(turn.content for turn in requests[index].messages), requests[index].assistant_prefix)
 
         # Sorted by prompt, so that the same worker computes requests with a common prefix.
-        order = sorted(range(len(requests)), key=text_of)
-        size = shares(len(order), self._pool.workers, self._max_requests)
+        order = sorted(range(len(requests)), key=prompt_text)
+        size = job_size(len(order), self._pool.workers, self._max_requests)
         parts = [order[start : start + size] for start in range(0, len(order), size)]
         results: dict[int, A] = {}
         jobs = (RemoteCall(method, [requests[index] for index in part], dict(options)) for part in parts)
         for number, job_result in self._pool.run(self._spec, jobs):
-            job_result.checked(self.fingerprint)
+            job_result.raise_for_error(self.fingerprint)
             self.work = contract.Work(self.work.passes + job_result.passes, self.work.tokens + job_result.tokens)
             answers = (
                 job_result.result
-                if job_result.lost is None
-                else [create_failure(job_result.lost) for _ in parts[number]]
+                if job_result.failure_reason is None
+                else [create_failure(job_result.failure_reason) for _ in parts[number]]
             )
             for index, answer in zip(parts[number], answers, strict=True):
                 results[index] = answer
@@ -272,7 +273,7 @@ class DistributedModel(DescribedModel):
         return [results[index] for index in range(len(requests))]
 
 
-MAX_TEXTS = 64
+MAX_TEXTS_PER_JOB = 64
 """Maximum number of texts per job."""
 
 Vectors = NDArray[np.float32]
@@ -282,9 +283,9 @@ Vectors = NDArray[np.float32]
 class _Chunk:
     """Chunk of texts that is being encoded."""
 
-    number: int
+    index: int
     vectors: Vectors
-    left: int
+    n_missing: int
     """Number of texts of the chunk that have no vector yet."""
 
 
@@ -311,9 +312,9 @@ class DistributedEncoder:
         Raises:
             ModelError: No worker is left, or several workers failed to encode a text.
         """
-        size = shares(len(texts), self._pool.workers, MAX_TEXTS)
+        size = job_size(len(texts), self._pool.workers, MAX_TEXTS_PER_JOB)
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
-        for _, result in self._encoded([texts], size, role, on_progress):
+        for _, result in self._encode_chunks([texts], size, role, on_progress):
             vectors = result
         return vectors
 
@@ -327,9 +328,9 @@ class DistributedEncoder:
         Raises:
             ModelError: No worker is left, or several workers failed to encode a text.
         """
-        return self._encoded(chunks, MAX_TEXTS, "passage", on_progress)
+        return self._encode_chunks(chunks, MAX_TEXTS_PER_JOB, "passage", on_progress)
 
-    def _encoded(
+    def _encode_chunks(
         self,
         chunks: Iterable[Sequence[str]],
         size: int,
@@ -340,24 +341,24 @@ class DistributedEncoder:
         numbers = count()
 
         def jobs() -> Iterator[RemoteCall]:
-            for number, texts in enumerate(chunks):
-                chunk = _Chunk(number, np.zeros((len(texts), self.width), dtype=np.float32), len(texts))
+            for index, texts in enumerate(chunks):
+                chunk = _Chunk(index, np.zeros((len(texts), self.width), dtype=np.float32), len(texts))
                 for start in range(0, len(texts), size):
                     indices[next(numbers)] = (chunk, start)
                     yield RemoteCall("encode", texts[start : start + size], {"role": role})
 
         for number, job_result in self._pool.run(self._spec, jobs()):
             chunk, start = indices.pop(number)
-            vectors = job_result.checked(self.fingerprint).vectors()
+            vectors = job_result.raise_for_error(self.fingerprint).vectors()
             chunk.vectors[start : start + len(vectors)] = vectors
-            chunk.left -= len(vectors)
+            chunk.n_missing -= len(vectors)
             if on_progress is not None:
                 on_progress(len(vectors))
-            if not chunk.left:
-                yield chunk.number, chunk.vectors
+            if not chunk.n_missing:
+                yield chunk.index, chunk.vectors
 
 
-def shares(count: int, workers: int, max_size: int) -> int:
+def job_size(count: int, workers: int, max_size: int) -> int:
     """Return the number of requests per job: a quarter of each worker's equal share, from 1 to ``max_size``.
 
     With small jobs, all workers finish at almost the same time.

@@ -68,7 +68,7 @@ from .scores import (
 )
 from .settings import (
     ExamplePool as ExamplePool,
-    Prepared as Prepared,
+    PromptContext as PromptContext,
     Setting as Setting,
     Sources as Sources,
     TaskPrompts as TaskPrompts,
@@ -93,7 +93,7 @@ from .tasks import (
     option_orders as option_orders,
 )
 from .tuned import (
-    ReadDocument as ReadDocument,
+    TrainingDocument as TrainingDocument,
     collection_documents as collection_documents,
     question_data as question_data,
     split_questions as split_questions,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from climassay.evaluation.results import Cell, Experiment
 from climassay.evaluation.scores import outcomes_by_cell
-from climassay.reporting import Axis, LinePlot, Point, Series, Table, percent, thinned
+from climassay.reporting import Axis, LinePlot, Point, Series, Table, percent, thin_points
 from climassay.statistics import (
     ReliabilityBin,
     SelectiveCurve,
@@ -29,7 +29,7 @@ class CellCalibration:
     cell: Cell
     n: int
     """Number of answers with a probability."""
-    without: int
+    n_without_probability: int
     """Number of answers without a probability, which are excluded: they failed, could not be parsed, or have no
     log-probabilities."""
     confidence: float
@@ -100,7 +100,7 @@ def calibration_table(calibrations: Sequence[CellCalibration], benchmark: str) -
             calibration.cell.model,
             calibration.cell.setting,
             str(calibration.n),
-            str(calibration.without),
+            str(calibration.n_without_probability),
             *map(percent, values),
         ]
         for coverage in COVERAGES:
@@ -146,7 +146,7 @@ def calibration_figures(calibrations: Sequence[CellCalibration], benchmark: str)
                         calibration.name,
                         tuple(
                             Point(point.coverage, point.accuracy.value, note=f"{point.accuracy.n} answers")
-                            for point in thinned(calibration.curve.points)
+                            for point in thin_points(calibration.curve.points)
                         ),
                     )
                     for calibration in group

@@ -22,7 +22,7 @@ from climassay.evaluation.scores import (
 )
 from climassay.evaluation.tables import format_score
 from climassay.metrics.registry import METRICS
-from climassay.reporting import Table, shown_p_value
+from climassay.reporting import Table, format_p_value
 from climassay.statistics import (
     Correlation,
     Interval,
@@ -316,7 +316,7 @@ def _compute_self_preference(
     anchor_means, metric_means = (np.array([means.means[name][model] for model in models]) for name in (anchor, metric))
     index = models.index(generator)
     excesses, errors = np.array(
-        [_compute_residual(anchor_means, metric_means, model) for model in range(len(models))]
+        [_compute_residual(anchor_means, metric_means, model_index) for model_index in range(len(models))]
     ).T
     # Points exactly on a line have no standard error: only the sign of the excess is known.
     studentised_excesses = excesses / np.maximum(errors, 1e-12)
@@ -348,7 +348,10 @@ def _compute_self_preference(
 def _compute_residual(
     x: NDArray[np.float64], y: NDArray[np.float64], index: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the residual of a point from a line fitted to all other points, and its standard error, each [...]."""
+    """Return the residual of a point from a line fitted to all other points, and its standard error.
+
+    ``x`` and ``y`` have the shape [..., points], the results [...].
+    """
     other_x, other_y = np.delete(x, index, axis=-1), np.delete(y, index, axis=-1)
     mean_x, mean_y = other_x.mean(axis=-1, keepdims=True), other_y.mean(axis=-1, keepdims=True)
     sum_of_squares = ((other_x - mean_x) ** 2).sum(axis=-1, keepdims=True)
@@ -379,7 +382,7 @@ def agreement_table(agreements: Sequence[RankAgreement], first: ModelMeans, seco
                 _format_interval(agreement.over_questions),
                 f"{agreement.kendall.value:.2f}",
                 _format_interval(agreement.kendall.interval),
-                shown_p_value(agreement.spearman.p_value if agreement.p_value is None else agreement.p_value),
+                format_p_value(agreement.spearman.p_value if agreement.p_value is None else agreement.p_value),
             ]
             for agreement in agreements
         ],
@@ -438,7 +441,7 @@ def self_preference_table(preferences: Sequence[SelfPreference], means: ModelMea
                 f"{preference.excess:+.3f}",
                 _format_interval(preference.over_questions),
                 f"{preference.studentised:.2f}",
-                shown_p_value(preference.p_value),
+                format_p_value(preference.p_value),
                 f"{preference.excess_rank} of {preference.models}",
             ]
             for preference in preferences

@@ -19,7 +19,7 @@ import numpy as np
 
 from climassay.corpus import Collection, read_all
 from climassay.errors import InputError
-from climassay.evaluation.settings import Prepared
+from climassay.evaluation.settings import PromptContext
 from climassay.questions import GAP, KINDS, LETTERS, LEVELS, Question, read_questions
 from climassay.reporting import Table, counted, percent, percent_interval
 from climassay.statistics import proportion
@@ -193,7 +193,7 @@ def contamination(
 
 
 def prompt_contamination(
-    questions: Sequence[Question], prepared: Mapping[str, Prepared], learned: Sequence[str] | None = ()
+    questions: Sequence[Question], contexts: Mapping[str, PromptContext], training_texts: Sequence[str] | None = ()
 ) -> tuple[str, int | None]:
     """Describe the texts that a model saw in training or in prompts, and count the questions that they contaminate.
 
@@ -201,9 +201,10 @@ def prompt_contamination(
 
     Args:
         questions: Questions of one task.
-        prepared: Passages and examples in each question's prompt, by question id; they are compared only with that
+        contexts: Passages and examples in each question's prompt, by question id; they are compared only with that
             question.
-        learned: Training texts of the adapter, which are compared with every question; None if they are unknown.
+        training_texts: Training texts of the adapter, which are compared with every question; None if they are
+            unknown.
 
     Returns:
         Description of the texts, and number of contaminated questions; the number is None if no text is known.
@@ -214,20 +215,20 @@ def prompt_contamination(
     """
     questions_by_texts: dict[tuple[str, ...], list[Question]] = defaultdict(list)
     for question in questions:
-        context = prepared.get(question.id, Prepared())
+        context = contexts.get(question.id, PromptContext())
         questions_by_texts[(*context.passages, *map(question_text, context.examples))].append(question)
     # Examples are the same for all questions, passages for few: each text is read once for all questions that had it.
     comparisons = [(group, texts) for texts, group in questions_by_texts.items() if texts]
-    if learned:
-        comparisons.append(([*questions], (*learned,)))
+    if training_texts:
+        comparisons.append(([*questions], (*training_texts,)))
     reports = [contamination(group, texts) for group, texts in comparisons]
     counts = {
-        "example": len({example.id for context in prepared.values() for example in context.examples}),
-        "passage": len({text for context in prepared.values() for text in context.passages}),
-        "training text": len(learned or ()),
+        "example": len({example.id for context in contexts.values() for example in context.examples}),
+        "passage": len({text for context in contexts.values() for text in context.passages}),
+        "training text": len(training_texts or ()),
     }
     descriptions = [counted(count, noun) for noun, count in counts.items() if count]
-    if learned is None:
+    if training_texts is None:
         descriptions.append("training texts that are not known")
     contaminated_ids = {overlap.question.id for report in reports for overlap in report.contaminated()}
     return ", ".join(descriptions), len(contaminated_ids) if reports else None

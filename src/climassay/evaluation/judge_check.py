@@ -21,7 +21,7 @@ import numpy as np
 
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
-from climassay.evaluation.long_answers import SIGNS, Better, prefer
+from climassay.evaluation.long_answers import SIGNS, Better, judge_pairs
 from climassay.evaluation.results import Experiment
 from climassay.io import parse_rows, read_bytes
 from climassay.metrics.factual_accuracy import JudgeFailure
@@ -230,25 +230,25 @@ class JudgeTest:
     """Measured value; None if it could not be measured."""
     bound: float | None
     """Bound that the value must meet; None for a value that is reported but not tested."""
-    above: bool = True
-    """Whether the value must lie above the bound; otherwise it must lie below."""
+    is_minimum: bool = True
+    """Whether the bound is a minimum of the value; otherwise it is a maximum."""
 
     @property
     def outcome(self) -> CheckOutcome | None:
         """Outcome of the test: ``passed``, ``failed`` or ``not decided``; None if the test has no bound.
 
-        A test is passed if the whole confidence interval lies on the required side of the bound (see :attr:`above`),
-        and failed if the whole interval lies on the other side. It is not decided if the interval contains the bound,
-        or if there is no interval.
+        A test is passed if the whole confidence interval lies on the required side of the bound (above a minimum, below
+        a maximum), and failed if the whole interval lies on the other side. It is not decided if the interval contains
+        the bound, or if there is no interval.
         """
         if self.bound is None:
             return None
         if self.estimate is None or self.estimate.interval is None:
             return "not decided"
         lower_bound, upper_bound = self.estimate.interval
-        if not self.above:
+        if not self.is_minimum:
             lower_bound, upper_bound = -upper_bound, -lower_bound
-        bound = self.bound if self.above else -self.bound
+        bound = self.bound if self.is_minimum else -self.bound
         return "passed" if lower_bound > bound else "failed" if upper_bound < bound else "not decided"
 
 
@@ -272,7 +272,7 @@ class JudgeCheck(Result):
 
     @property
     def sentence(self) -> str:
-        """Sentence on the verdict, with the names of the tests that decide it."""
+        """Sentence that states whether the judge is reliable, and names the tests that it failed or did not decide."""
         decisive_tests = [test for test in self.tests if test.outcome == self.verdict]
         names = "; ".join(f"{test.name} ({test.dimension})" if test.dimension else test.name for test in decisive_tests)
         sentences = {
@@ -287,11 +287,11 @@ class JudgeCheck(Result):
         return f"Can {self.judge} be relied on as a judge?"
 
     def lines(self) -> Iterator[str]:
-        """Yield the sentence on the verdict."""
+        """Yield a sentence that states whether the judge is reliable."""
         yield self.sentence
 
     def notes(self) -> Iterator[str]:
-        """Yield the sentence on the verdict, and the numbers of answers, groups and failures."""
+        """Yield a sentence that states whether the judge is reliable, then the numbers of answers and failures."""
         yield self.sentence
         yield f"{self.answers} answers in {self.groups} groups; {self.failed} answers of the judge failed."
 
@@ -304,7 +304,7 @@ class JudgeCheck(Result):
                 value = f"{test.estimate.value:.3f}"
             if test.estimate is not None and test.estimate.interval is not None:
                 interval = " to ".join(f"{end:.3f}" for end in test.estimate.interval)
-            bound = "-" if test.bound is None else f"{'above' if test.above else 'below'} {test.bound:g}"
+            bound = "-" if test.bound is None else f"{'above' if test.is_minimum else 'below'} {test.bound:g}"
             n = "-" if test.estimate is None else str(test.estimate.n)
             rows.append([test.name, test.dimension or "all", value, interval, n, bound, test.outcome or "-"])
         note = (
@@ -362,16 +362,16 @@ def check_judge(
     answers = [item.answer._replace(rubric=()) for item in items]
     groups = [item.group for item in items]
     tests: list[JudgeTest] = []
-    failed = 0
+    n_failures = 0
 
     def rate(step: str, texts: Sequence[LongAnswer], **options: Any) -> dict[str, list[float | None]]:
-        nonlocal failed
+        nonlocal n_failures
         on_step(step)
         ratings = [
             {rating.dimension: round(rating.rating, 2) for rating in assessment.ratings}
             for assessment in LongAnswerGrader(judge, **options).assess(texts, dimensions)
         ]
-        failed += sum(not by_dimension for by_dimension in ratings)
+        n_failures += sum(not by_dimension for by_dimension in ratings)
         return {name: [by_dimension.get(name) for by_dimension in ratings] for name in names}
 
     ratings_once = rate("rating", answers)
@@ -405,31 +405,27 @@ def check_judge(
             agreement = alpha_estimate([ratings_once[name], ratings_reversed[name]], groups, seed)
             tests.append(JudgeTest("dimensions in reversed order", name, agreement, MIN_REPETITION))
         for label, ratings in ratings_by_perturbation.items():
-            complete_pairs = [
-                (first_rating, second_rating)
-                for first_rating, second_rating in zip(ratings_once[name], ratings[name], strict=True)
-                if None not in (first_rating, second_rating)
-            ]
+            complete_pairs = [pair for pair in zip(ratings_once[name], ratings[name], strict=True) if None not in pair]
             gain = (
                 paired_difference(*zip(*complete_pairs, strict=True), seed=seed).difference if complete_pairs else None
             )
-            tests.append(JudgeTest(f"gain of answers made {label}", name, gain, MAX_GAIN, above=False))
+            tests.append(JudgeTest(f"gain of answers made {label}", name, gain, MAX_GAIN, is_minimum=False))
     if items_with_verdicts := [item for item in items if item.verdicts]:
         on_step("marking rubrics")
         assessments = LongAnswerGrader(judge).assess([item.answer for item in items_with_verdicts], ())
-        failed += sum(not assessment.criteria for assessment in assessments)
+        n_failures += sum(not assessment.criteria for assessment in assessments)
         tests.append(
             JudgeTest(
                 "agreement on criteria",
                 "",
-                _measure_verdict_agreement(items_with_verdicts, assessments, seed),
+                _compute_verdict_alpha(items_with_verdicts, assessments, seed),
                 MIN_ALPHA,
             )
         )
     on_step("comparing pairs")
-    comparisons, n_failed = _test_comparisons(preferred or _derive_preferences(items), judge, pairs, seed)
-    failed += n_failed
-    tests += comparisons
+    comparison_tests, n_failed = _test_comparisons(preferred or _derive_preferences(items), judge, pairs, seed)
+    n_failures += n_failed
+    tests += comparison_tests
     columns = {"judge": ratings_once, "again": ratings_again, **ratings_by_perturbation}
     rows = [
         {
@@ -443,14 +439,14 @@ def check_judge(
         for index, item in enumerate(items)
         for name in names
     ]
-    return JudgeCheck(judge.name, len(items), len(set(groups)), tuple(tests), failed, tuple(rows))
+    return JudgeCheck(judge.name, len(items), len(set(groups)), tuple(tests), n_failures, tuple(rows))
 
 
 def _mean_or_none(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def _measure_verdict_agreement(
+def _compute_verdict_alpha(
     items: Sequence[RatedAnswer], assessments: Sequence[LongAnswerAssessment], seed: int
 ) -> ResampledEstimate | None:
     """Return Krippendorff's alpha between the judge's verdicts on criteria and people's most frequent verdicts."""
@@ -509,11 +505,11 @@ def alpha_estimate(
 
 
 def _correlate_ranks(
-    human_ratings: Sequence[float | None], judge: Sequence[float | None], groups: Sequence[str], seed: int
+    human_ratings: Sequence[float | None], judge_ratings: Sequence[float | None], groups: Sequence[str], seed: int
 ) -> ResampledEstimate | None:
     """Return the mean rank correlation within groups. A group with constant ratings from the judge counts as 0."""
     pairs_by_group: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for group, rating, judge_rating in zip(groups, human_ratings, judge, strict=True):
+    for group, rating, judge_rating in zip(groups, human_ratings, judge_ratings, strict=True):
         if rating is not None and judge_rating is not None:
             pairs_by_group[group].append((rating, judge_rating))
     correlations = []
@@ -535,14 +531,13 @@ def _derive_preferences(items: Sequence[RatedAnswer]) -> list[PreferredAnswer]:
         items_by_group[item.group].append(item)
     preferences = []
     for group in items_by_group.values():
-        for first_answer, second_answer in combinations(group, 2):
-            difference = sum(map(np.mean, first_answer.ratings.values())) - sum(
-                map(np.mean, second_answer.ratings.values())
-            )
-            better: Better = "first" if difference > 0 else "second" if difference < 0 else "tie"
-            answer = first_answer.answer
+        for first, second in combinations(group, 2):
+            first_sum, second_sum = (sum(map(np.mean, item.ratings.values())) for item in (first, second))
+            better: Better = "first" if first_sum > second_sum else "second" if first_sum < second_sum else "tie"
             preferences.append(
-                PreferredAnswer(answer.question, answer.audience, answer.answer, second_answer.answer.answer, better)
+                PreferredAnswer(
+                    first.answer.question, first.answer.audience, first.answer.answer, second.answer.answer, better
+                )
             )
     return preferences
 
@@ -558,7 +553,7 @@ def _test_comparisons(
         for pair in pairs
         for answers in ((pair.first, pair.second), (pair.second, pair.first))
     ]
-    verdicts = prefer(items, judge) if items else []
+    verdicts = judge_pairs(items, judge) if items else []
     is_consistent, prefers_first, credits = [], [], []
     for pair, forward, backward in zip(pairs, verdicts[::2], verdicts[1::2], strict=True):
         if isinstance(forward, JudgeFailure) or isinstance(backward, JudgeFailure):

@@ -43,10 +43,10 @@ _SCHEMA = object_schema(
 )
 
 
-def prefer(
+def judge_pairs(
     items: Sequence[tuple[str, str, str, str]], judge: Generator, *, seed: int = 0
 ) -> list[tuple[Better, str] | JudgeFailure]:
-    """Judge which answer of each pair is better, and why; pairs are shown only in the given order.
+    """Ask a judge which answer of each pair is better, and why; each pair is shown only in the given order.
 
     Args:
         items: Question, audience, first answer and second answer of each pair.
@@ -81,7 +81,7 @@ def compare_answers(
         questions: Questions by id.
         outcomes: Outcomes by cell (a model in a setting), for one benchmark and task. A failed answer loses without a
             request.
-        compare: Function that compares answers, for example :func:`prefer` with a model.
+        compare: Function that compares answers, for example :func:`judge_pairs` with a model.
         judge: Name of the trained judge; empty for the plan's judge.
 
     Returns:

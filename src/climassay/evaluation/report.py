@@ -234,7 +234,7 @@ def _summarise(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     for benchmark in (*experiment.questions, *experiment.groups):
         metrics = METRICS.ordered(score.metric for score in scores.scores if score.cell.benchmark == benchmark)
         # The first metric of another framework for which higher is better.
-        external_names = [metric.name for metric in metrics if metric.external and not metric.lower][:1]
+        external_names = [metric.name for metric in metrics if metric.external and not metric.is_lower_better][:1]
         sentences = [
             sentence
             for name in (*CHIEF_METRICS, *external_names)
@@ -493,7 +493,9 @@ def is_wrong(outcome: Outcome) -> bool:
         return outcome.scores["rubric_score"] < 0.5 or not outcome.scores["rubric_uncontradicted"]
     if "supported" not in outcome.scores and "factual_accuracy" in outcome.scores:
         return outcome.scores["factual_accuracy"] <= 0.5
-    external = [metric.name for metric in METRICS.ordered(outcome.scores) if metric.external and not metric.lower]
+    external = [
+        metric.name for metric in METRICS.ordered(outcome.scores) if metric.external and not metric.is_lower_better
+    ]
     return any(outcome.scores.get(name, 1.0) < 0.5 for name in (*BINARY_METRICS, *external[:1]))
 
 

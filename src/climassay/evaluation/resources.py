@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from climassay.evaluation.experiment_file import ExperimentPlan, MetricSpec, ModelSpec
 from climassay.evaluation.long_answers import Comparer, numbered_passages
 from climassay.evaluation.results import Cell, CellRecord, ConstantScore, Outcome, TaskGroup
-from climassay.evaluation.settings import Prepared, Retriever, SettingSpec, Sources, TaskPrompts, open_pool
+from climassay.evaluation.settings import PromptContext, Retriever, SettingSpec, Sources, TaskPrompts, open_pool
 from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.registry import METRICS, Scorer
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 RecordModel = Callable[[Generator], Generator]
 """Function that wraps a model, so that answers are stored in the records and reused."""
-CheckAnswer = Callable[[str, Prepared], tuple[CheckedSentence, ...]]
+CheckAnswer = Callable[[str, PromptContext], tuple[CheckedSentence, ...]]
 """Function that checks an answer against collections, given its text and the passages of its prompt."""
 OnTraining = Callable[[str, int, int, float], None]
 """Callback that receives the adapter's name, the step, the total number of steps and the validation loss."""
@@ -42,10 +42,9 @@ class ExperimentCallbacks:
     ``scored``."""
     on_answer: Callable[[int], None] = lambda _count: None
     """Function called with the number of new answers, including answers found in the records."""
-    on_more: Callable[[int], None] = lambda _count: None
-    """Function called with the number of further answers to expect, in addition to the answers to benchmark
-    questions."""
-    on_end: Callable[[str], None] = lambda _step: None
+    on_answers_added: Callable[[int], None] = lambda _count: None
+    """Function called with a number of answers to expect in addition to the answers to benchmark questions."""
+    on_final_step: Callable[[str], None] = lambda _step: None
     """Function called with the name of each step that follows the last answer, when the step starts."""
 
 
@@ -77,15 +76,15 @@ class EvaluationResources:
     open_model: Callable[[ModelSpec, Path | None], Generator]
     """Function that loads a model, with the adapter in the given folder unless the folder is None."""
     sources: Sources
-    adapter: Callable[[ModelSpec, SettingSpec], Adapter | None] = lambda _model, _setting: None
+    find_adapter: Callable[[ModelSpec, SettingSpec], Adapter | None] = lambda _model, _setting: None
     """Function that finds or trains a model's adapter for a setting. It returns None if the setting has no adapter."""
-    scorer: Callable[[RecordModel], Scorer] = lambda _record_model: Scorer()
-    """Factory of the scorer of generated answers; its argument is a function that wraps each model the scorer uses."""
-    checker: Callable[[Scorer], CheckAnswer | None] = lambda _scorer: None
-    """Factory of the function that checks long answers; returns None if the plan names no collection."""
+    open_scorer: Callable[[RecordModel], Scorer] = lambda _record_model: Scorer()
+    """Function that returns the scorer of generated answers; its argument wraps each model that the scorer uses."""
+    open_checker: Callable[[Scorer], CheckAnswer | None] = lambda _scorer: None
+    """Function that returns the function that checks long answers, or None if the plan names no collection."""
     harnesses: Mapping[str, Harness] = field(default_factory=dict)
     """Functions that run other frameworks' tasks, by key of :data:`climassay.evaluation.runner.HARNESSES`."""
-    trained_judge: Callable[[Path], Comparer] | None = None
+    load_trained_judge: Callable[[Path], Comparer] | None = None
     """Function that loads a trained judge from a file and returns its function for comparing long answers; None if no
     judge can be loaded."""
     shared_models: Sequence[Generator] = ()
@@ -117,42 +116,42 @@ def open_resources(
         options = spec.options(deadline=deadline, adapter=None if adapter is None else str(adapter))
         return load(spec.name, options, folder=workspace.root)
 
-    def adapter(model: ModelSpec, setting: SettingSpec) -> Adapter | None:
+    def find_model_adapter(model: ModelSpec, setting: SettingSpec) -> Adapter | None:
         return find_adapter(model, setting, plan, workspace, prompts=prompts, on_progress=on_training)
 
-    def scorer(record_model: RecordModel) -> Scorer:
+    def open_scorer(record_model: RecordModel) -> Scorer:
         spec = plan.metrics.judge
         judge = None if spec is None else record_model(open_model(spec, None))
         return make_scorer(plan.metrics, record_model, judge, workspace=workspace)
 
-    def checker(scorer: Scorer) -> CheckAnswer | None:
+    def open_checker(scorer: Scorer) -> CheckAnswer | None:
         if not plan.metrics.collections:
             return None
         from climassay.grounding.support_judge import SupportJudge
         from climassay.grounding.text_check import check_sentences
 
-        collections = cast("CollectionGroup", sources.retriever(plan.metrics.collections))
+        collections = cast("CollectionGroup", sources.open_retriever(plan.metrics.collections))
         judge = None if scorer.judge is None else SupportJudge(scorer.judge)
 
-        def check(text: str, prepared: Prepared) -> tuple[CheckedSentence, ...]:
-            passages = numbered_passages(prepared.passage_ids, prepared.passages)
+        def check(text: str, context: PromptContext) -> tuple[CheckedSentence, ...]:
+            passages = numbered_passages(context.passage_ids, context.passages)
             return check_sentences(text, collections, passages=passages, judge=judge)
 
         return check
 
-    return EvaluationResources(open_model, sources, adapter, scorer, checker)
+    return EvaluationResources(open_model, sources, find_model_adapter, open_scorer, open_checker)
 
 
 def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:
     """Return functions that open a workspace's collections, once each, and pools of examples in a folder."""
 
     @cache
-    def retriever(names: tuple[str, ...]) -> Retriever:
+    def open_retriever(names: tuple[str, ...]) -> Retriever:
         from climassay.grounding import open_collections
 
         return open_collections(workspace, names)
 
-    return Sources(retriever, lambda name: open_pool(resolve_file(folder, name)))
+    return Sources(open_retriever, lambda name: open_pool(resolve_file(folder, name)))
 
 
 def make_scorer(

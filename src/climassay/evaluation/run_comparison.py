@@ -96,13 +96,18 @@ def compare_runs(
         RunScore(experiment.run, experiment.name, cell, estimate)
         for (experiment, cell, _), estimate in zip(cells, estimates, strict=True)
     ]
-    outcomes_by_score = list(zip(scores, (outcomes for _, _, outcomes in cells), strict=True))
-    pairs = [(a, b) for a, b in combinations(outcomes_by_score, 2) if a[0].run != b[0].run]
+    outcomes_by_score = {score: outcomes for score, (_, _, outcomes) in zip(scores, cells, strict=True)}
+    pairs = [(first, second) for first, second in combinations(scores, 2) if first.run != second.run]
     if len(pairs) > MAX_TESTS:
         pairs = [
-            (a, b) for a, b in pairs if a[0].cell.model == b[0].cell.model or a[0].cell.setting == b[0].cell.setting
+            (first, second)
+            for first, second in pairs
+            if first.cell.model == second.cell.model or first.cell.setting == second.cell.setting
         ]
-    comparisons = [(a[0], b[0], common_scores(a[1], b[1], metric)) for a, b in pairs]
+    comparisons = [
+        (first, second, common_scores(outcomes_by_score[first], outcomes_by_score[second], metric))
+        for first, second in pairs
+    ]
     comparisons = [comparison for comparison in comparisons if comparison[2][0]]
     is_binary = [is_right_or_wrong(METRICS[metric], *score_pair) for _, _, score_pair in comparisons]
     tests = paired_tests([score_pair for _, _, score_pair in comparisons], is_binary, seed)

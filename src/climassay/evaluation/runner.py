@@ -11,7 +11,7 @@ import numpy as np
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.contamination import prompt_contamination
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, ModelSpec
-from climassay.evaluation.long_answers import Comparer, compare_answers, point_scores, prefer
+from climassay.evaluation.long_answers import Comparer, compare_answers, judge_pairs, point_scores
 from climassay.evaluation.resources import EvaluationResources, ExperimentCallbacks
 from climassay.evaluation.results import (
     COMMANDS,
@@ -25,12 +25,12 @@ from climassay.evaluation.results import (
     choice_outcomes,
     save_experiment,
 )
-from climassay.evaluation.settings import SETTINGS, Prepared, Setting, TaskPrompts, make_setting
+from climassay.evaluation.settings import SETTINGS, PromptContext, Setting, TaskPrompts, make_setting
 from climassay.evaluation.tasks import Prediction, Scoring, ask_mcq, ask_written, n_option_orders
 from climassay.evaluation.tuned import Adapter
 from climassay.metrics.factual_accuracy import judge_with_scorer
 from climassay.metrics.long_answers import assess_with_scorer, assessment_scores
-from climassay.metrics.registry import Answered, LongAnswer, Scorer
+from climassay.metrics.registry import AnswerItem, LongAnswer, Scorer
 from climassay.models.contract import Generator, OptionScorer, number_format
 from climassay.prompts import Prompt
 from climassay.questions import LONG_ANSWERS, PRIMER, TYPES, Question, QuestionSet, join_questions, read_questions
@@ -114,7 +114,7 @@ class _ExperimentRun:
     constants: dict[tuple[str, str], ConstantScore] = field(default_factory=dict)
     groups: dict[str, tuple[TaskGroup, ...]] = field(default_factory=dict)
 
-    def recorded(self, model: Generator) -> RecordedModel:
+    def record_model(self, model: Generator) -> RecordedModel:
         return RecordedModel(model, self.store, self.run, use_cache=self.use_cache)
 
 
@@ -162,13 +162,13 @@ def run_experiment(
             plan, sets, resources, store, run, templates, use_cache, callbacks or ExperimentCallbacks()
         )
         if plan.metrics.collections:
-            resources.sources.retriever(plan.metrics.collections)
+            resources.sources.open_retriever(plan.metrics.collections)
         trained_judges: dict[str, Comparer] = {}
         if plan.metrics.trained_judge:
-            if resources.trained_judge is None:
+            if resources.load_trained_judge is None:
                 raise InputError("The plan names a trained judge, which cannot be opened here.")
             file = plan.folder / plan.metrics.trained_judge
-            trained_judges[file.stem] = resources.trained_judge(file)
+            trained_judges[file.stem] = resources.load_trained_judge(file)
         for model in plan.models:
             for adapter, group in _group_by_adapter(model, settings if sets else (), resources):
                 generator = resources.open_model(model, None if adapter is None else adapter.folder)
@@ -198,7 +198,7 @@ def run_experiment(
             groups=experiment_run.groups,
             tally=sum(experiment_run.tallies, RequestCounts()),
         )
-        experiment_run.callbacks.on_end("Saving the answers")
+        experiment_run.callbacks.on_final_step("Saving the answers")
         save_experiment(run, experiment)
     return experiment
 
@@ -211,12 +211,12 @@ def _group_by_adapter(
     tuned_settings: list[Setting] = []
     for setting in settings:
         spec = setting.spec
-        is_tuned = spec.adapter or spec.training is not None or SETTINGS.find(spec.kind).tuned
+        is_tuned = spec.adapter or spec.training is not None or SETTINGS.find(spec.kind).needs_adapter
         (tuned_settings if is_tuned else settings_without_adapter).append(setting)
     if settings_without_adapter:
         yield None, settings_without_adapter
     for setting in tuned_settings:
-        adapter = resources.adapter(model, setting.spec)
+        adapter = resources.find_adapter(model, setting.spec)
         if adapter is None:
             raise InputError(f"The setting {setting.name} needs an adapter, or a training that makes one.")
         yield adapter, [setting]
@@ -224,7 +224,7 @@ def _group_by_adapter(
 
 @dataclass(frozen=True, slots=True)
 class _QuestionBatch:
-    """Questions of one task, which one model answers in one setting."""
+    """Questions of one task that one model answers in one setting."""
 
     model: ModelSpec
     generator: Generator
@@ -233,17 +233,17 @@ class _QuestionBatch:
     adapter: Adapter | None
     passages: dict[str, str]
     """Texts of all passages in prompts, by id; filled when prompts are prepared."""
-    prepared: dict[str, Prepared] = field(default_factory=dict)
+    contexts: dict[str, PromptContext] = field(default_factory=dict)
     """Passages and examples by question id; filled when prompts are prepared."""
 
     @property
     def recording_setting(self) -> Setting:
-        """Setting that stores the prepared passages and examples in this batch as well."""
+        """Setting that also stores the passages and examples of each question in this batch."""
 
-        def prepare(questions: Sequence[Question], model: Generator) -> list[Prepared]:
+        def prepare(questions: Sequence[Question], model: Generator) -> list[PromptContext]:
             contexts = self.setting.prepare(questions, model)
             for question, context in zip(questions, contexts, strict=True):
-                self.prepared[question.id] = context
+                self.contexts[question.id] = context
                 if len(context.passage_ids) == len(context.passages):
                     self.passages.update(zip(context.passage_ids, context.passages, strict=True))
             return contexts
@@ -251,12 +251,12 @@ class _QuestionBatch:
         return replace(self.setting, prepare=prepare)
 
     def record(self, cell: Cell, prompt: Prompt, outcomes: Sequence[Outcome], tally: RequestCounts) -> CellRecord:
-        training_texts = () if self.adapter is None else self.adapter.learned
-        texts, n_contaminated = prompt_contamination(self.questions, self.prepared, training_texts)
+        training_texts = () if self.adapter is None else self.adapter.training_texts
+        texts, n_contaminated = prompt_contamination(self.questions, self.contexts, training_texts)
         notes = () if self.adapter is None else self.adapter.notes
-        truncations = [context.note for context in self.prepared.values() if context.note]
+        truncations = [context.note for context in self.contexts.values() if context.note]
         if truncations:
-            count = f"{len(truncations)} of {len(self.prepared)} questions, the first: {truncations[0]}"
+            count = f"{len(truncations)} of {len(self.contexts)} questions, the first: {truncations[0]}"
             notes = (*notes, f"the document was truncated to the window for {count}")
         setting = _as_json_value(asdict(self.setting.spec))
         record = CellRecord(
@@ -290,7 +290,7 @@ def _run_setting(
 
 def _run_choices(experiment_run: _ExperimentRun, cell: Cell, batch: _QuestionBatch) -> None:
     scorings = experiment_run.plan.find_scorings(batch.model)
-    model = experiment_run.recorded(batch.generator)
+    model = experiment_run.record_model(batch.generator)
     if any(scoring != "letter" for scoring in scorings) and not isinstance(batch.generator, OptionScorer):
         raise ModelError(
             f"{batch.model.name} gives no log-probabilities: use letter scoring (--scoring letter, or scoring = "
@@ -323,7 +323,7 @@ def _run_choices(experiment_run: _ExperimentRun, cell: Cell, batch: _QuestionBat
 
 
 def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _QuestionBatch) -> None:
-    model = experiment_run.recorded(batch.generator)
+    model = experiment_run.record_model(batch.generator)
     answers = ask_written(
         batch.questions,
         model,
@@ -334,9 +334,9 @@ def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _Que
     experiment_run.tallies.append(model.tally)
     experiment_run.callbacks.on_cell(cell, "scored")
     if experiment_run.scorer is None:
-        experiment_run.scorer = experiment_run.resources.scorer(experiment_run.recorded)
+        experiment_run.scorer = experiment_run.resources.open_scorer(experiment_run.record_model)
     pairs = list(zip(batch.questions, answers, strict=True))
-    items = [Answered(question.question, question.answer, answer.text) for question, answer in pairs]
+    items = [AnswerItem(question.question, question.answer, answer.text) for question, answer in pairs]
     scores_by_answer = experiment_run.scorer.score(cell.task, items)
     judgements = judge_with_scorer(
         experiment_run.scorer,
@@ -355,14 +355,14 @@ def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _Que
             for question, answer in pairs
         ],
     )
-    check = experiment_run.resources.checker(experiment_run.scorer) if TYPES[cell.task].is_judged else None
+    check = experiment_run.resources.open_checker(experiment_run.scorer) if TYPES[cell.task].is_judged else None
     outcomes = []
     for (question, answer), scores, judgement, assessment in zip(
         pairs, scores_by_answer, judgements, assessments, strict=True
     ):
         judge_scores = {} if judgement is None or judgement.score is None else {"judged_accuracy": judgement.score}
         judge_scores |= {} if assessment is None else assessment_scores(assessment, question.rubric)
-        checked_sentences = check(answer.text, answer.prepared) if check is not None and answer.text else ()
+        checked_sentences = check(answer.text, answer.context) if check is not None and answer.text else ()
         outcomes.append(
             Outcome(
                 cell=cell,
@@ -371,7 +371,7 @@ def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _Que
                 answer=answer.text,
                 scores={**scores, **judge_scores, **point_scores(checked_sentences)},
                 violations=answer.violations,
-                passages=answer.prepared.passage_ids,
+                passages=answer.context.passage_ids,
                 error=answer.error,
                 judgement=judgement,
                 assessment=assessment,
@@ -383,13 +383,13 @@ def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _Que
 
 
 def _run_harnesses(experiment_run: _ExperimentRun, model: ModelSpec) -> None:
-    for entry, framework in HARNESSES.items():
-        if not getattr(experiment_run.plan, entry).tasks:
+    for plan_field, framework in HARNESSES.items():
+        if not getattr(experiment_run.plan, plan_field).tasks:
             continue
-        if entry not in experiment_run.resources.harnesses:
+        if plan_field not in experiment_run.resources.harnesses:
             raise InputError(f"The plan names tasks of {framework}, which cannot be run here.")
-        result = experiment_run.resources.harnesses[entry](
-            experiment_run.plan, model, experiment_run.recorded, experiment_run.callbacks
+        result = experiment_run.resources.harnesses[plan_field](
+            experiment_run.plan, model, experiment_run.record_model, experiment_run.callbacks
         )
         experiment_run.groups |= result.groups
         for cell in result.cells:
@@ -413,7 +413,7 @@ def _compare_long_answers(
     judge = None if experiment_run.scorer is None else experiment_run.scorer.judge
     comparers: dict[str, Comparer] = {}
     if experiment_run.plan.metrics.side_by_side and judge is not None:
-        comparers[""] = partial(prefer, judge=judge)
+        comparers[""] = partial(judge_pairs, judge=judge)
     comparers |= trained_judges
     for benchmark, question_set in experiment_run.sets.items():
         questions = {question.id: question for question in question_set.questions}

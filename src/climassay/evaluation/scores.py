@@ -424,7 +424,7 @@ def _score_constants(benchmark: str, questions: Sequence[Question]) -> Iterator[
 
 
 def _count_answers(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
-    violations = Counter(violation for outcome in outcomes for violation in set(outcome.violations))
+    n_answers_by_violation = Counter(violation for outcome in outcomes for violation in set(outcome.violations))
     n_unscored_by_metric = {
         metric.name: sum(score_of(outcome, metric.name) is None for outcome in outcomes)
         for metric in metrics_of(outcomes)
@@ -437,14 +437,14 @@ def _count_answers(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
         if TYPES[cell.task].has_options
         else 0,
         violations=sum(bool(outcome.violations) for outcome in outcomes),
-        kinds=tuple(violations.most_common()),
+        kinds=tuple(n_answers_by_violation.most_common()),
         unscored=tuple((name, count) for name, count in n_unscored_by_metric.items() if count),
-        readings=count_readings(outcomes),
+        readings=count_reading_methods(outcomes),
     )
 
 
-def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[ReadingMethod, int], ...]:
-    """Count the methods by which answers were read, most frequent first. Answers without a method are left out."""
+def count_reading_methods(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[ReadingMethod, int], ...]:
+    """Count the methods by which choices were determined, most frequent first; answers without a method are ignored."""
     return tuple(Counter(answer.reading for answer in answers if answer.reading is not None).most_common())
 
 
@@ -574,16 +574,16 @@ def _make_accuracy_rows(variant: _Variant, group: Sequence[Prediction], seed: in
             unparsed=sum(row.chosen is None and row.error is None for row in rows),
             failed=sum(row.error is not None for row in rows),
             asked_again=sum(row.method == ASKED_AGAIN for row in rows),
-            readings=count_readings(rows),
+            readings=count_reading_methods(rows),
         )
 
 
 def _average_correctness(rows: Iterable[Prediction]) -> dict[str, float]:
     """Return the proportion of option orders with a correct answer, by question."""
-    values: dict[str, list[bool]] = defaultdict(list)
+    correctness: dict[str, list[bool]] = defaultdict(list)
     for row in rows:
-        values[row.question].append(row.correct)
-    return {question: float(np.mean(correctness_values)) for question, correctness_values in values.items()}
+        correctness[row.question].append(row.correct)
+    return {question: float(np.mean(values)) for question, values in correctness.items()}
 
 
 def _make_paired_rows(
@@ -591,23 +591,23 @@ def _make_paired_rows(
 ) -> Iterator[PairedRow]:
     differing_index, shared_index = (1, 0) if family == "settings" else (0, 1)
     pairs = [
-        (first_means, second_means)
-        for first_means, second_means in combinations(groups, 2)
-        if first_means[shared_index] == second_means[shared_index] and first_means[2] == second_means[2]
+        (first, second)
+        for first, second in combinations(groups, 2)
+        if first[shared_index] == second[shared_index] and first[2] == second[2]
     ]
-    has_one_order_by_pair = [all(row.permutation == 0 for row in groups[first_key]) for first_key, _ in pairs]
+    has_one_order_by_pair = [all(row.permutation == 0 for row in groups[first]) for first, _ in pairs]
     values = []
-    for first_key, second_key in pairs:
-        first_means, second_means = _average_correctness(groups[first_key]), _average_correctness(groups[second_key])
+    for first, second in pairs:
+        first_means, second_means = _average_correctness(groups[first]), _average_correctness(groups[second])
         values.append((list(first_means.values()), [second_means[question] for question in first_means]))
-    for (first_key, second_key), has_one_order, result in zip(
+    for (first, second), has_one_order, result in zip(
         pairs, has_one_order_by_pair, paired_tests(values, has_one_order_by_pair, seed), strict=True
     ):
         # Gained and lost questions are counted in the file's option order.
         exact_test = mcnemar(
-            *([row.correct for row in groups[key] if row.permutation == 0] for key in (first_key, second_key))
+            *([row.correct for row in groups[variant] if row.permutation == 0] for variant in (first, second))
         )
-        names = {"first": first_key[differing_index], "second": second_key[differing_index], "scoring": first_key[2]}
-        row = _build_comparison(PairedRow, result, family=family, fixed=first_key[shared_index], **names)
+        names = {"first": first[differing_index], "second": second[differing_index], "scoring": first[2]}
+        row = _build_comparison(PairedRow, result, family=family, fixed=first[shared_index], **names)
         test = row.test if has_one_order else "sign flip over questions"
         yield replace(row, first_only=exact_test.first_only, second_only=exact_test.second_only, test=test)

@@ -45,7 +45,7 @@ Values = dict[str, object]
 AUTO = "auto"
 RESERVED_TOKENS = 512
 """Number of tokens of the context window that are reserved for question, options, instructions and answer."""
-MakePrepare = TypeVar("MakePrepare", bound="Callable[[SettingSpec, Sources], Prepare]")
+MakeSetting = TypeVar("MakeSetting", bound="Callable[[SettingSpec, Sources], PrepareContexts]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class Retriever(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PromptContext:
     """Passages and examples for the prompt of a question."""
 
     passages: tuple[str, ...] = ()
@@ -264,12 +264,12 @@ class SettingSpec:
 class Sources:
     """Sources of settings, as functions that open collections and pools of examples."""
 
-    retriever: Callable[[tuple[str, ...]], Retriever]
+    open_retriever: Callable[[tuple[str, ...]], Retriever]
     """Function that opens the collections with the given names as one retriever."""
-    pool: Callable[[str], ExamplePool]
+    open_pool: Callable[[str], ExamplePool]
 
 
-Prepare = Callable[[Sequence[Question], Generator], list[Prepared]]
+PrepareContexts = Callable[[Sequence[Question], Generator], list[PromptContext]]
 """Function that prepares passages and examples for questions. It may use the model's context window and tokenizer."""
 
 
@@ -278,7 +278,7 @@ class Setting:
     """Setting that is ready to prepare the prompts of questions."""
 
     name: str
-    prepare: Prepare
+    prepare: PrepareContexts
     spec: SettingSpec = field(default_factory=lambda: SettingSpec("default", "default"))
 
 
@@ -286,13 +286,13 @@ class Setting:
 class SettingType:
     """Kind of settings, with the functions that parse and prepare such settings."""
 
-    prepare: Callable[[SettingSpec, Sources], Prepare]
-    read: Callable[[str], Mapping[str, Any]] | None = None
+    prepare: Callable[[SettingSpec, Sources], PrepareContexts]
+    parse_argument: Callable[[str], Mapping[str, Any]] | None = None
     """Function that parses the part of the short name after the colon into fields of :class:`SettingSpec`; None if the
     name takes no argument."""
-    takes: tuple[str, ...] = ()
-    """Names of the parameters of :func:`parse_spec` that the kind uses: ``passages``, ``examples``, ``seed``."""
-    tuned: bool = False
+    parameters: tuple[str, ...] = ()
+    """Names of the parameters of :func:`parse_spec` that the kind uses: ``passages``, ``examples`` or ``seed``."""
+    needs_adapter: bool = False
     """Whether settings of this kind need an adapter, named or trained."""
 
 
@@ -300,16 +300,16 @@ SETTINGS: Registry[SettingType] = Registry("setting", "climassay.settings", [__n
 """Kinds of settings by name; the name is the part before the colon in a setting such as ``few-shot:5``."""
 
 
-def setting(name: str, **fields: Any) -> Callable[[MakePrepare], MakePrepare]:
+def setting(name: str, **fields: Any) -> Callable[[MakeSetting], MakeSetting]:
     """Return a decorator that registers a function as a kind of setting; ``fields`` are passed to :class:`SettingType`.
 
     Example:
         >>> @setting("hint")
         ... def hint(spec, sources):
-        ...     return lambda questions, model: [Prepared(("Think first.",)) for _ in questions]
+        ...     return lambda questions, model: [PromptContext(("Think first.",)) for _ in questions]
     """
 
-    def add(function: MakePrepare) -> MakePrepare:
+    def add(function: MakeSetting) -> MakeSetting:
         SETTINGS.add(name, SettingType(function, **fields), function.__module__)
         return function
 
@@ -332,11 +332,11 @@ def parse_spec(text: str, *, passages: int = 3, examples: int = 5, seed: int = 0
     if name not in SETTINGS:
         raise InputError(f"There is no setting {text!r}: there are {', '.join(SETTINGS)}.")
     kind = SETTINGS[name]
-    if kind.read is None and separator:
+    if kind.parse_argument is None and separator:
         raise InputError(f"The setting {name} takes no argument, got {text!r}.")
     parameters = {"passages": passages, "examples": examples, "seed": seed}
-    fields: dict[str, Any] = {} if kind.read is None else dict(kind.read(argument))
-    return SettingSpec(name, text, **fields | {name: parameters[name] for name in kind.takes})
+    fields: dict[str, Any] = {} if kind.parse_argument is None else dict(kind.parse_argument(argument))
+    return SettingSpec(name, text, **fields | {name: parameters[name] for name in kind.parameters})
 
 
 def make_setting(spec: SettingSpec, sources: Sources) -> Setting:
@@ -358,31 +358,35 @@ def _parse_collections(text: str, example: str) -> tuple[str, ...]:
 
 
 @setting("default")
-def _default(_spec: SettingSpec, _sources: Sources) -> Prepare:
-    return lambda questions, _model: [Prepared() for _ in questions]
+def _default(_spec: SettingSpec, _sources: Sources) -> PrepareContexts:
+    return lambda questions, _model: [PromptContext() for _ in questions]
 
 
-@setting("few-shot", read=lambda argument: {"pool": argument or PRIMER}, takes=("examples", "seed"))
-def _few_shot(spec: SettingSpec, sources: Sources) -> Prepare:
-    pool = sources.pool(spec.pool)
+@setting("few-shot", parse_argument=lambda argument: {"pool": argument or PRIMER}, parameters=("examples", "seed"))
+def _few_shot(spec: SettingSpec, sources: Sources) -> PrepareContexts:
+    pool = sources.open_pool(spec.pool)
 
-    def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
+    def prepare(questions: Sequence[Question], _model: Generator) -> list[PromptContext]:
         kinds = dict.fromkeys(question.kind for question in questions)
         examples_by_kind = {kind: pool.draw(kind, spec.examples, seed=spec.seed, test=questions) for kind in kinds}
-        return [Prepared(examples=examples_by_kind[question.kind]) for question in questions]
+        return [PromptContext(examples=examples_by_kind[question.kind]) for question in questions]
 
     return prepare
 
 
-@setting("rag", read=lambda argument: {"collections": _parse_collections(argument, "rag:ipcc")}, takes=("passages",))
-def _rag(spec: SettingSpec, sources: Sources) -> Prepare:
-    retriever = sources.retriever(spec.collections)
+@setting(
+    "rag",
+    parse_argument=lambda argument: {"collections": _parse_collections(argument, "rag:ipcc")},
+    parameters=("passages",),
+)
+def _rag(spec: SettingSpec, sources: Sources) -> PrepareContexts:
+    retriever = sources.open_retriever(spec.collections)
 
-    def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
+    def prepare(questions: Sequence[Question], _model: Generator) -> list[PromptContext]:
         texts = [question.question for question in questions]
         hit_lists = retriever.search_many(texts, k=spec.passages, min_cosine=spec.min_cosine, mode=spec.mode)
         return [
-            Prepared(tuple(hit.passage.text for hit in hits), tuple(hit.passage.id for hit in hits))
+            PromptContext(tuple(hit.passage.text for hit in hits), tuple(hit.passage.id for hit in hits))
             for hits in hit_lists
         ]
 
@@ -395,12 +399,12 @@ def _parse_document(argument: str) -> dict[str, Any]:
     return {"collections": _parse_collections(names if separator else "", example), "document": document or AUTO}
 
 
-@setting("long-context", read=_parse_document)
-def _long_context(spec: SettingSpec, sources: Sources) -> Prepare:
-    """Prepare prompts with a document before each question; :func:`_fit_window` truncates it if necessary."""
-    retriever = sources.retriever(spec.collections)
+@setting("long-context", parse_argument=_parse_document)
+def _long_context(spec: SettingSpec, sources: Sources) -> PrepareContexts:
+    """PrepareContexts prompts with a document before each question; :func:`_fit_window` truncates it if necessary."""
+    retriever = sources.open_retriever(spec.collections)
 
-    def prepare(questions: Sequence[Question], model: Generator) -> list[Prepared]:
+    def prepare(questions: Sequence[Question], model: Generator) -> list[PromptContext]:
         model = model.wrapped if isinstance(model, RecordedModel) else model
         model_window = window_of(model)
         window = model_window if spec.window is None else spec.window
@@ -432,7 +436,7 @@ def _long_context(spec: SettingSpec, sources: Sources) -> Prepare:
     return prepare
 
 
-def _fit_window(passages: "Sequence[Passage]", sizes: Sequence[int], center: int, max_tokens: int) -> Prepared:
+def _fit_window(passages: "Sequence[Passage]", sizes: Sequence[int], center: int, max_tokens: int) -> PromptContext:
     """Return the consecutive passages around the central one that fit the window, and a note on omitted ones."""
     first_index, last_index, total = center, center, sizes[center]
     if total > max_tokens:
@@ -457,19 +461,19 @@ def _fit_window(passages: "Sequence[Passage]", sizes: Sequence[int], center: int
         document = selected_passages[0].document
         note = f"{document}: passages {first_index + 1} to {last_index + 1} of {len(passages)} fit the window"
     text = join_passages([passage.text for passage in selected_passages])
-    return Prepared((text,), tuple(passage.id for passage in selected_passages), note=note)
+    return PromptContext((text,), tuple(passage.id for passage in selected_passages), note=note)
 
 
 @setting("context")
-def _context(_spec: SettingSpec, _sources: Sources) -> Prepare:
-    def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
+def _context(_spec: SettingSpec, _sources: Sources) -> PrepareContexts:
+    def prepare(questions: Sequence[Question], _model: Generator) -> list[PromptContext]:
         n_missing = sum(question.context is None for question in questions)
         if n_missing:
             raise InputError(f"The setting context needs every question's source text; {n_missing} of them lack it.")
-        return [Prepared((question.context or "",)) for question in questions]
+        return [PromptContext((question.context or "",)) for question in questions]
 
     return prepare
 
 
 for _name in ("fine-tuned", "continued-pretraining"):
-    setting(_name, read=lambda argument: {"adapter": argument}, tuned=True)(_default)
+    setting(_name, parse_argument=lambda argument: {"adapter": argument}, needs_adapter=True)(_default)

@@ -24,7 +24,7 @@ from climassay.grounding.text_check import STATUSES
 from climassay.metrics.long_answers import GROUP_OF
 from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind
-from climassay.reporting import Axis, Dot, DotPlot, Mark, Table, counted, percent, percent_interval, shown_p_value
+from climassay.reporting import Axis, Dot, DotPlot, Mark, Table, counted, format_p_value, percent, percent_interval
 from climassay.reporting.tables import Column, split_columns
 from climassay.statistics import Estimate, PairedComparison
 
@@ -161,8 +161,8 @@ def paired_cells(test: PairedComparison | PairedScores, metric: str) -> list[str
         format_difference(metric, test.difference.value),
         " to ".join(format_difference(metric, bound) for bound in test.difference.interval),
         "-" if test.first_only is None else f"{test.second_only} / {test.first_only}",
-        shown_p_value(test.p_value),
-        shown_p_value(test.p_holm),
+        format_p_value(test.p_value),
+        format_p_value(test.p_holm),
     ]
 
 
@@ -406,7 +406,7 @@ def _find_marks(
             ("best", [row for row in rounded_by_row if groups[row] == group]) for group in dict.fromkeys(groups)
         ]
         for mark, rows in row_groups:
-            select_best = min if column.metric.lower else max
+            select_best = min if column.metric.is_lower_better else max
             best_value = select_best((rounded_by_row[row] for row in rows), default=0.0)
             # If all values are equal, none is the best.
             for row in rows if len({rounded_by_row[row] for row in rows}) > 1 else []:
@@ -620,7 +620,7 @@ def _make_position_table(
             "/".join(f"{100 * proportion:.0f}" for proportion in row.picked),
             "/".join(f"{100 * proportion:.0f}" for proportion in row.right),
             percent(row.recall_spread),
-            "-" if row.p_value is None else shown_p_value(row.p_value),
+            "-" if row.p_value is None else format_p_value(row.p_value),
             percent(row.consistent),
             "-"
             if row.averaged is None

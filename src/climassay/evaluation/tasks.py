@@ -43,7 +43,14 @@ import numpy as np
 
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError, ModelError
-from climassay.evaluation.settings import Prepared, Setting, TaskPrompts, after_prefix, example_values, with_letters
+from climassay.evaluation.settings import (
+    PromptContext,
+    Setting,
+    TaskPrompts,
+    after_prefix,
+    example_values,
+    with_letters,
+)
 from climassay.models.contract import (
     MIN_OPTION_MASS,
     Completion,
@@ -112,7 +119,7 @@ class Prediction:
     """Method of the log-probabilities (:class:`~climassay.models.contract.OptionScores`), or :data:`ASKED_AGAIN`."""
     passages: tuple[str, ...] = ()
     note: str = ""
-    """Note on a truncated context (:class:`~climassay.evaluation.settings.Prepared`)."""
+    """Note on a truncated context (:class:`~climassay.evaluation.settings.PromptContext`)."""
     error: str | None = None
     model: str = ""
     """Label of the model in an experiment; empty outside of experiments."""
@@ -145,19 +152,19 @@ class _PresentedQuestion:
     setting: str
     permutation: int
     order: tuple[int, ...]
-    prepared: Prepared
+    context: PromptContext
 
     def render(self, prompt: Prompt, scoring: Scoring) -> RenderedPrompt:
         return prompt.render(
             question=self.question.question,
-            options=with_letters(self.question.arranged(self.order)),
-            passages=self.prepared.passages,
-            examples=[example_values(example, as_text=_is_by_text(scoring)) for example in self.prepared.examples],
+            options=with_letters(self.question.order_options(self.order)),
+            passages=self.context.passages,
+            examples=[example_values(example, as_text=_is_by_text(scoring)) for example in self.context.examples],
         )
 
     def continuations(self, scoring: Scoring, prefix: str) -> tuple[str, ...]:
         """Return the letters or texts of the options as the model would write them after the prefix."""
-        options = self.question.arranged(self.order)
+        options = self.question.order_options(self.order)
         texts = options if _is_by_text(scoring) else self.question.type.labels(options)
         return tuple(after_prefix(prefix) + text for text in texts)
 
@@ -176,8 +183,8 @@ class _PresentedQuestion:
             position=position,
             correct=option_index == self.question.correct,
             correct_position=self.order.index(self.question.correct),
-            passages=self.prepared.passage_ids,
-            note=self.prepared.note,
+            passages=self.context.passage_ids,
+            note=self.context.note,
             **fields,
         )
 
@@ -265,7 +272,9 @@ def ask_mcq(
             prompt = prompts.for_task(questions[0].kind, by_text=_is_by_text(scoring)) if questions else prompts.mcq
             rendered_prompts = [item.render(prompt, scoring) for item in items]
             if scoring == "letter":
-                max_tokens = profile_of(model).room(max((item.question.type.max_tokens for item in items), default=0))
+                max_tokens = profile_of(model).limit_answer_tokens(
+                    max((item.question.type.max_tokens for item in items), default=0)
+                )
                 sampling = Sampling(max_tokens=max_tokens)
                 completions = model.generate(
                     [
@@ -274,7 +283,7 @@ def ask_mcq(
                     ],
                     on_result=on_result,
                 )
-                predictions += _read_letters(items, completions, model, prompts.which_option)
+                predictions += _parse_letters(items, completions, model, prompts.which_option)
                 continue
             assert isinstance(model, OptionScorer)
             requests = [
@@ -302,13 +311,13 @@ def ask_mcq(
     return predictions
 
 
-def _read_letters(
+def _parse_letters(
     questions: Sequence[_PresentedQuestion], completions: Sequence[Completion], model: Generator, option_prompt: Prompt
 ) -> list[Prediction]:
     """Parse the option that each answer chooses; ask the model once more about answers that name none."""
     positions: list[int | None] = []
     for item, completion in zip(questions, completions, strict=True):
-        ordered_options = item.question.arranged(item.order)
+        ordered_options = item.question.order_options(item.order)
         kind = item.question.type
         positions.append(
             None if completion.error else kind.parse_choice(completion.text, len(ordered_options), ordered_options)
@@ -344,7 +353,7 @@ def _read_letters(
 
 
 def _make_option_request(item: _PresentedQuestion, answer: str, prompt: Prompt) -> GenerationRequest:
-    ordered_options = item.question.arranged(item.order)
+    ordered_options = item.question.order_options(item.order)
     labels = item.question.type.labels(ordered_options)
     options = [{"letter": label, "text": text} for label, text in zip(labels, ordered_options, strict=True)]
     rendered_prompt = prompt.render(question=item.question.question, options=options, answer=answer)
@@ -385,7 +394,7 @@ def _predict_by_text(
                 logprob - prior_logprob for logprob, prior_logprob in zip(score.logprobs, prior.logprobs, strict=True)
             )
         elif error is None:
-            lengths = _compute_lengths(scoring, item.question.arranged(item.order), request, model)
+            lengths = _compute_lengths(scoring, item.question.order_options(item.order), request, model)
             scores = tuple(total / length for total, length in zip(score.logprobs, lengths, strict=True))
         position = int(np.argmax(scores)) if scores else None
         method = "" if error else score.method
@@ -426,7 +435,7 @@ class GeneratedAnswer:
     question: str
     text: str
     """First paragraph (freeform) or first line (cloze) of the generated text; empty if the request failed."""
-    prepared: Prepared
+    context: PromptContext
     violations: tuple[str, ...] = ()
     """Constraints that the answer violates."""
     error: str | None = None
@@ -461,15 +470,15 @@ def ask_written(
     """
     contexts = setting.prepare(questions, model)
     profile = profile_of(model)
-    max_tokens = {question.kind: profile.room(question.type.max_tokens) for question in questions}
+    max_tokens = {question.kind: profile.limit_answer_tokens(question.type.max_tokens) for question in questions}
     requests = []
     for question, context in zip(questions, contexts, strict=True):
-        rendered_prompts = prompts.render(
+        rendered_prompt = prompts.render(
             question, context.passages, [example_values(example) for example in context.examples]
         )
         sampling = Sampling(max_tokens=max_tokens[question.kind])
         requests.append(
-            GenerationRequest(rendered_prompts.messages, sampling, assistant_prefix=rendered_prompts.assistant_prefix)
+            GenerationRequest(rendered_prompt.messages, sampling, assistant_prefix=rendered_prompt.assistant_prefix)
         )
     answers = model.generate(
         requests, on_result=None if on_progress is None else lambda _index, _answer: on_progress(1)

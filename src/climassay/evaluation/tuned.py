@@ -32,7 +32,7 @@ class Adapter:
     folder: Path
     notes: tuple[str, ...] = ()
     """Notes on results that use the adapter, for example a warning of a data leak."""
-    learned: Sequence[str] | None = field(default=None, repr=False)
+    training_texts: Sequence[str] | None = field(default=None, repr=False)
     """Training texts of the adapter; None if they are unknown."""
 
 
@@ -112,8 +112,8 @@ def find_adapter(
     )
 
 
-class ReadDocument(NamedTuple):
-    """A document of a collection, with its text for training."""
+class TrainingDocument(NamedTuple):
+    """A document of a collection, with its text as training data."""
 
     stored: "StoredDocument"
     text: "TextDocument"
@@ -161,7 +161,7 @@ def split_questions(questions: Sequence[Question], share: float, *, seed: int) -
     return list(first_questions), list(second_questions)
 
 
-def collection_documents(workspace: Workspace, names: Sequence[str]) -> list[ReadDocument]:
+def collection_documents(workspace: Workspace, names: Sequence[str]) -> list[TrainingDocument]:
     """Return the documents of several collections with their texts for training, each document once.
 
     Raises:
@@ -170,14 +170,14 @@ def collection_documents(workspace: Workspace, names: Sequence[str]) -> list[Rea
     from climassay.corpus import Collection
     from climassay.tuning import TextDocument
 
-    results: dict[str, ReadDocument] = {}
+    results: dict[str, TrainingDocument] = {}
     for name in dict.fromkeys(names):
         collection = Collection.open(workspace, name)
         for document in collection.documents():
             if document.id not in results:
                 passages = [passage.text for passage in collection.document_passages(document.id)]
                 text = TextDocument.from_passages(document.id, document.title, passages)
-                results[document.id] = ReadDocument(document, text)
+                results[document.id] = TrainingDocument(document, text)
     return list(results.values())
 
 

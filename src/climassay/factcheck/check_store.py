@@ -456,10 +456,8 @@ class CheckStore:
             if state != "done":
                 raise InputError("A check can be reviewed only once its debate has ended.")
             previous_review = connection.execute(latest_review).mappings().first()
-            if previous_review is None or (previous_review["opinion"], previous_review["comment"]) != (
-                opinion,
-                comment,
-            ):
+            previous_values = previous_review and (previous_review["opinion"], previous_review["comment"])
+            if previous_values != (opinion, comment):
                 connection.execute(check_reviews.insert().values(row))
 
         self._database.write(write_rows)

@@ -13,10 +13,10 @@ from climassay.errors import InputError
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.debate.batcher import EntailmentScorer, RequestBatcher
 from climassay.factcheck.debate.context import load_templates
+from climassay.factcheck.debate.requests import RequestGenerator, gather
 from climassay.factcheck.debate.rounds import debate
 from climassay.factcheck.debate.scheduler import DebateScheduler, OnRequests
 from climassay.factcheck.debate.setup import Advocate, DebateSetup, Mediator
-from climassay.factcheck.debate.steps import Steps, gather
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Event, Stability, Transcript, as_data, reader_view
 from climassay.models.contract import Encoder, Generator, number_format, stated_window
@@ -194,7 +194,7 @@ class Checker:
         """
         if samples < 1 or concurrency < 1:
             raise InputError("The number of samples and of concurrent debates must be at least 1.")
-        setup, refusals = self.setup, self._refuse(claims) if not force else [None] * len(claims)
+        setup, refusals = self.setup, self._find_refusals(claims) if not force else [None] * len(claims)
         if force:
             setup = replace(setup, settings=replace(setup.settings, check_claims=False))
         debates = [
@@ -203,8 +203,8 @@ class Checker:
         ]
         return DebateScheduler(debates, self._batcher, concurrency, on_done, on_requests).run()
 
-    def keep(self, transcripts: Sequence[Transcript], published: Mapping[str, str] | None = None) -> None:
-        """Store transcripts and published verdicts (by claim id) as results of the run."""
+    def save_transcripts(self, transcripts: Sequence[Transcript], published: Mapping[str, str] | None = None) -> None:
+        """Store transcripts, and published verdicts by claim id, as results of the run."""
         self._run.save_results("transcript", [as_data(transcript) for transcript in transcripts])
         if published:
             rows = [{"claim": claim, "verdict": verdict} for claim, verdict in published.items()]
@@ -212,7 +212,7 @@ class Checker:
 
     def _debate_samples(
         self, setup: DebateSetup, claim: Claim, samples: int, on_event: OnEvent, refusal: Transcript | None
-    ) -> "Steps[Transcript]":
+    ) -> "RequestGenerator[Transcript]":
         from climassay.factcheck.fallacies import add_fallacy
 
         if refusal is not None:
@@ -231,7 +231,7 @@ class Checker:
         share = Counter(labels).most_common(1)[0][1] / samples
         return replace(first, stability=Stability(samples, labels, share))
 
-    def _refuse(self, claims: Sequence[Claim]) -> list[Transcript | None]:
+    def _find_refusals(self, claims: Sequence[Claim]) -> list[Transcript | None]:
         """Return the final transcript of each claim that cannot be checked; None for each claim to debate."""
         from climassay.factcheck.claims import Checkability, assess_claims, find_refusal
 
@@ -246,7 +246,9 @@ class Checker:
         else:
             results = assess_claims(texts, encoder)
         return [
-            None if result is None or result.kind == "checkable" else setup.unchecked(claim, result.kind, result.reason)
+            None
+            if result is None or result.kind == "checkable"
+            else setup.refused_transcript(claim, result.kind, result.reason)
             for claim, result in zip(claims, results, strict=True)
         ]
 

@@ -73,19 +73,19 @@ class ClaimLister:
     Attributes:
         model: Model that answers under a JSON schema; use a recorded one to store its answers.
         prompt: Template with ``document``, ``section``, ``sentences``, ``max_length`` and ``max_claims``.
-        failed: Number of passages without a usable answer.
+        n_failed: Number of passages without a usable answer.
         error: Error message of the latest unusable answer.
-        unknown: Number of rejected claims, which name no sentence of the passage, name more than three, or only repeat
-            a heading.
-        repeated: Number of claims dropped because an earlier claim has the same words.
+        n_rejected: Number of rejected claims, which name no sentence of the passage, name more than three, or only
+            repeat a heading.
+        n_repeated: Number of claims dropped because an earlier claim has the same words.
     """
 
     model: Generator
     prompt: Prompt = field(default_factory=lambda: load_prompt("factcheck_claims"))
-    failed: int = 0
+    n_failed: int = 0
     error: str = ""
-    unknown: int = 0
-    repeated: int = 0
+    n_rejected: int = 0
+    n_repeated: int = 0
 
     def list_claims(
         self, passages: Sequence[Passage], on_progress: Callable[[int], None] = lambda _: None
@@ -106,7 +106,7 @@ class ClaimLister:
             for claim in self._read(passage, sentences, answer):
                 key = claim_key(claim.claim)
                 if key in claims:
-                    self.repeated += 1
+                    self.n_repeated += 1
                 else:
                     claims[key] = claim
         return list(claims.values())
@@ -137,14 +137,14 @@ class ClaimLister:
                 for entry in json.loads(answer.text)["claims"]
             ]
         except (ValueError, KeyError, TypeError) as error:
-            self.failed += 1
+            self.n_failed += 1
             self.error = str(error)
             return
         headings = {claim_key(text) for text in (passage.document, _section(passage), *passage.headings)}
         for numbers, wording in entries:
             indices = sorted({number - 1 for number in numbers if 1 <= number <= len(sentences)})
             if not 0 < len(indices) <= _MAX_SENTENCES or not wording or claim_key(wording) in headings:
-                self.unknown += 1
+                self.n_rejected += 1
                 continue
             quotation = " ".join(sentences[index] for index in indices)
             is_quoted = len(wording) >= _MAX_LENGTH or bool(find_foreign_quantities(wording, [quotation]))

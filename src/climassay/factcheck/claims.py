@@ -58,7 +58,7 @@ def make_claim(text: str, *, source: str = "", date: str = "", appearance: str =
 
 
 _CLAIM_COLUMNS = ("claim", "statement", "text")
-_DATES = ("%Y-%m-%d", "%d-%b-%y", "%d-%B-%y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%d.%m.%Y", "%d/%m/%Y")
+_DATE_FORMATS = ("%Y-%m-%d", "%d-%b-%y", "%d-%B-%y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%d.%m.%Y", "%d/%m/%Y")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,6 @@ class ClaimTable:
     """Reasons for skipped rows, one sentence each."""
     group_column: str = ""
     """Name of the column of groups; empty if the claims have no groups."""
-
-    @property
-    def judged(self) -> bool:
-        """Whether any claim has a published verdict."""
-        return any(verdict is not None for verdict in self.verdicts)
 
 
 def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
@@ -162,7 +157,7 @@ def iso_date(text: str) -> str:
     For example, ``15-May-23`` becomes ``2023-05-15``. In ``05/06/2023``, the day comes first. Times of day are removed.
     """
     text = re.sub(r"^(\d{4}-\d\d-\d\d)[T ].*", r"\1", text)
-    for date_format in _DATES:
+    for date_format in _DATE_FORMATS:
         try:
             return datetime.datetime.strptime(text, date_format).date().isoformat()
         except ValueError:
@@ -171,7 +166,7 @@ def iso_date(text: str) -> str:
     return text if match is None or len(text) > 40 else (text if re.match(r"\d{4}-\d\d", text) else match[0])
 
 
-EARLIEST_YEAR = 1800
+_EARLIEST_YEAR = 1800
 """Smallest number in a claim that is interpreted as a year."""
 
 # A year is a bare number of four digits: no decimals, no thousands, no unit behind it, and no name it belongs to.
@@ -225,7 +220,7 @@ def find_years(text: str) -> tuple[int, ...]:
         results.append(first)
         if last is not None:
             results.append(int(last) if len(last) == 4 else first - first % 100 + int(last))
-    return tuple(year for year in results if year >= EARLIEST_YEAR)
+    return tuple(year for year in results if year >= _EARLIEST_YEAR)
 
 
 def parse_year(date: str | None) -> int | None:
@@ -296,7 +291,7 @@ def _without_edition(text: str) -> str:
     return bare_words(_EDITION_WORDS.sub(" ", text))
 
 
-Kind = Literal["checkable", "not checkable", "not about climate"]
+CheckabilityKind = Literal["checkable", "not checkable", "not about climate"]
 
 OPINION_THRESHOLD = 0.90
 """Minimum probability of not being a statement of fact for a text to be refused."""
@@ -338,7 +333,7 @@ _COMMAND = re.compile(
 class Checkability:
     """Assessment of whether a text can be debated."""
 
-    kind: Kind
+    kind: CheckabilityKind
     score: float
     """Probability of ``kind``; 1 if a rule decided. For ``checkable``, two probabilities are computed: that the claim
     states a fact, and that it is about climate. The score is the smaller one and may be below one half."""
@@ -404,7 +399,7 @@ class Example:
 
     id: str
     text: str
-    kind: Kind
+    kind: CheckabilityKind
     topic: Literal["climate", "other", "none"]
     """Topic of the text; ``none`` for nonsense and for commands to the program."""
 

@@ -9,23 +9,30 @@ from typing import Any, TypeVar
 
 from climassay.factcheck.checking import DebateResources
 from climassay.factcheck.debate.batcher import RequestBatcher
+from climassay.factcheck.debate.requests import (
+    Request,
+    RequestGenerator,
+    SearchRequest,
+    TextRequest,
+    gather,
+    send_answers,
+)
 from climassay.factcheck.debate.rounds import debate
 from climassay.factcheck.debate.setup import DebateSetup
-from climassay.factcheck.debate.steps import Request, SearchRequest, Steps, TextRequest, gather
 from climassay.factcheck.transcript import Claim
 from climassay.models.contract import Completion, GenerationRequest
 from climassay.models.provider import is_served
-from climassay.prompts import parameters_of
+from climassay.prompts import count_parameters
 from climassay.reporting import counted
 from climassay.reporting.results import Result
 
 T = TypeVar("T")
-MAX_REHEARSED = 8
+MAX_REHEARSED_CLAIMS = 8
 """Maximum number of claims on which a round of debate is rehearsed."""
 _CALLS_PER_FURTHER_ROUND = 2
 """Sequential model calls per further round: one for the advocates, who answer concurrently, and one for the
 mediator."""
-_MAX_TIMED = 6
+_MAX_TIMED_REQUESTS = 6
 """Maximum number of timed requests of each kind."""
 _CHARACTERS_PER_TOKEN = 4.0
 _CITATION = re.compile(r"\[\d+\]")
@@ -96,11 +103,11 @@ def estimate_debate(
             None if unknown.
         timed: Whether to time local models on a few requests; without timing, their duration is unknown.
     """
-    rehearsed_claims = _evenly_spaced(claims, MAX_REHEARSED)
+    rehearsed_claims = _evenly_spaced(claims, MAX_REHEARSED_CLAIMS)
     one_round_setup = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
     batcher = _RehearsalBatcher(resources, setup.profile.text_tokens)
     n_calls: list[int] = []
-    _run_steps(gather([_count_calls(debate(claim, one_round_setup), n_calls) for claim in rehearsed_claims]), batcher)
+    _run(gather([_count_calls(debate(claim, one_round_setup), n_calls) for claim in rehearsed_claims]), batcher)
     prompts = [request.model_request for request in batcher.requests]
     # The schema limits the reasoning and the explanation of an answer to ``text_tokens`` each.
     max_tokens = 3 * setup.profile.text_tokens
@@ -108,7 +115,7 @@ def estimate_debate(
     for name, model in resources.models.items():
         model_requests = [request.model_request for request in batcher.requests if request.model == name]
         duration: float | None = None
-        if timed and parameters_of(model) is not None:
+        if timed and count_parameters(model) is not None:
             duration = _estimate_seconds(model_requests, model.generate)
         elif (mean := seconds_per_answer(name)) is not None:
             duration = mean * len(model_requests)
@@ -163,23 +170,23 @@ class _RehearsalBatcher(RequestBatcher):
         return answers
 
 
-def _run_steps(steps: Steps[T], batcher: RequestBatcher) -> T:
+def _run(generator: RequestGenerator[T], batcher: RequestBatcher) -> T:
     answers: list[Any] | None = None
     try:
         while True:
-            answers = batcher.answer(next(steps) if answers is None else steps.send(answers))
+            answers = batcher.answer(send_answers(generator, answers))
     except StopIteration as end:
         result: T = end.value
         return result
 
 
-def _count_calls(steps: Steps[T], n_calls: list[int]) -> Steps[T]:
-    """Run steps and append the number of their sequential model calls to ``n_calls``."""
+def _count_calls(generator: RequestGenerator[T], n_calls: list[int]) -> RequestGenerator[T]:
+    """Run a generator and append the number of its sequential model calls to ``n_calls``."""
     answers: list[Any] | None = None
     count = 0
     try:
         while True:
-            requests = next(steps) if answers is None else steps.send(answers)
+            requests = send_answers(generator, answers)
             count += any(isinstance(request, TextRequest) for request in requests)
             answers = yield requests
     except StopIteration as end:
@@ -216,7 +223,7 @@ def _estimate_seconds(requests: Sequence[T], send: Callable[[Sequence[T]], objec
     """Return the estimated seconds for all requests, from a timed sample of them after a warm-up request."""
     if not requests:
         return 0.0
-    timed_requests = _evenly_spaced(requests, _MAX_TIMED)
+    timed_requests = _evenly_spaced(requests, _MAX_TIMED_REQUESTS)
     send(timed_requests[:1])
     start = time.perf_counter()
     send(timed_requests)

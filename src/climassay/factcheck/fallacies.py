@@ -279,7 +279,9 @@ def train_fallacies(
     settings: dict[str, Any] = {"subject": subject.name}
     with suppress(InputError):  # no threshold reaches the precision
         is_right = probabilities.argmax(axis=1) == training_texts.truth
-        settings["threshold"] = asdict(find_threshold(precision, is_right, probabilities.max(axis=1), surely=True))
+        settings["threshold"] = asdict(
+            find_threshold(precision, is_right, probabilities.max(axis=1), use_lower_bound=True)
+        )
     classifier = trained_classifier.classifier
     new_provenance = replace(classifier.provenance, settings={**classifier.provenance.settings, **settings})
     return replace(trained_classifier, classifier=replace(classifier, provenance=new_provenance))

@@ -40,12 +40,12 @@ class Scale:
     """Labels on the correct side of the scale; the others are on the incorrect side."""
     nei: str = NOT_ENOUGH
     """Label of "not enough information", which is not part of the order."""
-    lack: frozenset[str] = frozenset()
+    lack_labels: frozenset[str] = frozenset()
     """Labels that express a lack of information if the evidence is limited, such as ``unsupported``."""
     levels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Coarser scales: class of each label, by number of classes."""
-    finer: Mapping[str, str] = field(default_factory=dict)
-    """Mapping from the publisher's finer verdicts to labels. Files may contain these verdicts instead of labels."""
+    finer_verdicts: Mapping[str, str] = field(default_factory=dict)
+    """Label of each of the publisher's finer verdicts, which files may contain instead of labels."""
 
     def distance(self, first: str, second: str) -> int:
         """Return the number of steps between two labels on the scale.
@@ -90,8 +90,8 @@ class Scale:
         Labels match exactly, then ignoring case, then ignoring spaces, underscores and hyphens: ``Lacks Context``,
         ``lacks-context`` and ``LACKS_CONTEXT`` are equal. A text that matches two labels matches neither. "Not enough
         information" has several spellings (``NEI``, ``NOT_ENOUGH_INFO``). Names of coarser classes match, too, as do
-        finer verdicts of the publisher (:attr:`finer`). Verdicts of other built-in scales only match for the two
-        classes ``incorrect`` and ``correct``, because no mapping of their finer steps has been measured.
+        finer verdicts of the publisher (:attr:`finer_verdicts`). Verdicts of other built-in scales only match for the
+        two classes ``incorrect`` and ``correct``, because no mapping of their finer steps has been measured.
 
         Args:
             text: Verdict, as spelled in the file.
@@ -101,8 +101,8 @@ class Scale:
             InputError: The scale cannot be collapsed to this number of classes.
         """
         label = _only_match(text, (*self.labels, self.nei))
-        if label is None and (verdict := _only_match(text, tuple(self.finer))) is not None:
-            label = self.finer[verdict]
+        if label is None and (verdict := _only_match(text, tuple(self.finer_verdicts))) is not None:
+            label = self.finer_verdicts[verdict]
         if label is not None:
             return self.collapse(label, count)
         if _normalise(text) in _NEI_SPELLINGS:
@@ -232,7 +232,7 @@ CLIMATE_FEEDBACK = Scale(
         "correct": "is fully confirmed by the evidence",
     },
     frozenset(_CORRECT_LABELS),
-    lack=frozenset({"unsupported"}),
+    lack_labels=frozenset({"unsupported"}),
     # Leippold et al. (2024), figure 3 and table 1: these groups reproduce the published figures exactly.
     levels={
         7: _class_by_label(
@@ -282,7 +282,7 @@ SCIENCE_FEEDBACK = Scale(
         "accurate": "agrees with the evidence",
     },
     frozenset({"accurate"}),
-    finer=_class_by_label(
+    finer_verdicts=_class_by_label(
         {
             "inaccurate": ("incorrect", "flawed reasoning", "unsupported"),
             "misleading": ("lacks context", "imprecise"),

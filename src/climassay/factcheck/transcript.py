@@ -338,7 +338,7 @@ class Retrieval:
     """New passages, and known passages that another advocate has now received; these replace their earlier entries."""
 
 
-Doing = Literal["searching", "judging", "checking quotations", "asking", "weighing", "concluding"]
+ActivityKind = Literal["searching", "judging", "checking quotations", "asking", "weighing", "concluding"]
 """Activity of a participant. Only the mediator weighs opinions and concludes the debate."""
 
 
@@ -348,7 +348,7 @@ class Activity:
 
     participant: str
     """``mediator`` or the name of an advocate."""
-    doing: Doing
+    doing: ActivityKind
     round: int
     """Number of the round, starting at 1. Questions belong to the round that they open."""
 

@@ -1,6 +1,6 @@
 """Generation: from books to a published benchmark, with a validator that learns from experts (ClimaGen).
 
-Liu et al. 2025 (ClimaQA), section 4 and appendices A.4 and A.5. See docs/generation.md.
+Manivannan et al. 2025 (ClimaQA), section 4 and appendices A.4 and A.5. See docs/generation.md.
 """
 
 import lazy_loader

@@ -257,7 +257,7 @@ def _to_report_row(stored_draft: StoredDraft, source_index: int) -> AnsweredQues
 
 @dataclass(frozen=True, slots=True)
 class Dataset(Result):
-    """The drafts of a dataset and their counts; iteration and indexing give the accepted drafts."""
+    """Drafts of a dataset and their counts; iteration and indexing give the accepted drafts."""
 
     rests_on_calls = False
 
@@ -297,13 +297,13 @@ class Dataset(Result):
         """Return all counts and the measures of complexity as JSON-serialisable values."""
         stats = self.stats
 
-        def by_stream(counts: Mapping[Stream, Any]) -> dict[str, Any]:
+        def key_by_stream_name(counts: Mapping[Stream, Any]) -> dict[str, Any]:
             return {stream.name: value for stream, value in counts.items()}
 
         return {
             "dataset": stats.name,
             "accepted": stats.accepted,
-            "streams": by_stream(
+            "streams": key_by_stream_name(
                 {
                     stream: {"drafts": counts.drafts, "accepted": counts.accepted, "failed": counts.failed}
                     for stream, counts in stats.streams.items()
@@ -314,11 +314,11 @@ class Dataset(Result):
                 for (step, reason), counts in stats.reasons.items()
             ],
             "failures": dict(stats.failures),
-            "sources": {book: by_stream(dict(counts)) for book, counts in stats.books.items()},
-            "complexity": by_stream(
+            "sources": {book: key_by_stream_name(dict(counts)) for book, counts in stats.books.items()},
+            "complexity": key_by_stream_name(
                 {
-                    stream: [measures._asdict() for measures in measures_of_questions]
-                    for stream, measures_of_questions in stats.complexity.items()
+                    stream: [measures._asdict() for measures in question_measures]
+                    for stream, question_measures in stats.complexity.items()
                 }
             ),
         }
@@ -341,7 +341,7 @@ class Dataset(Result):
 
 @dataclass(frozen=True, slots=True)
 class GeneratedDataset(Dataset):
-    """A dataset after a run of its recipe."""
+    """Dataset after a run of its recipe."""
 
     pipeline: PipelineResult
     run: str

@@ -22,7 +22,7 @@ from climassay.records.database import KEYS_PER_QUERY, split_keys
 from climassay.records.identity import canonical_json
 
 State = Literal["accepted", "rejected", "failed"]
-EXPERTS = "experts:"
+EXPERT_KEY_PREFIX = "experts:"
 """Prefix for the keys of decisions that follow from experts' labels; see :mod:`climassay.generation.annotation`."""
 
 metadata = sa.MetaData()
@@ -66,7 +66,7 @@ decisions = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class StoredDraft:
-    """A draft with the position of its seed passage."""
+    """Draft with the position of its seed passage."""
 
     draft: Draft
     book: str
@@ -99,7 +99,7 @@ class DatasetSummary:
 
 
 class DatasetStore:
-    """The datasets of one records database; missing tables are created."""
+    """Store of the datasets in a records database; missing tables are created."""
 
     def __init__(self, records: Records) -> None:
         self._database = records.database
@@ -160,7 +160,7 @@ class DatasetStore:
         def write(connection: sa.Connection) -> None:
             in_dataset = drafts.c.dataset == name
             last_ordinal = connection.execute(sa.select(sa.func.max(drafts.c.ordinal)).where(in_dataset)).scalar()
-            ordinals = self._ordinals_by_id(connection, name, [row["id"] for row in rows])
+            ordinals = self._load_ordinals(connection, name, [row["id"] for row in rows])
             new_ordinals = count(0 if last_ordinal is None else last_ordinal + 1)
             new_rows = []
             for row in rows:
@@ -175,7 +175,7 @@ class DatasetStore:
             self._database.write(write)
 
     @staticmethod
-    def _ordinals_by_id(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, int]:
+    def _load_ordinals(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, int]:
         results: dict[str, int] = {}
         for chunk in split_keys(ids):
             query = sa.select(drafts.c.id, drafts.c.ordinal).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
@@ -244,7 +244,7 @@ def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[st
     results: dict[str, Draft] = {}
     for chunk in split_keys(ids):
         query = sa.select(drafts.c.id, drafts.c.body).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
-        later_decisions = _load_later_decisions(connection, name, chunk, excluded_prefix=EXPERTS)
+        later_decisions = _load_later_decisions(connection, name, chunk, excluded_prefix=EXPERT_KEY_PREFIX)
         for row in connection.execute(query):
             results[row.id] = _restore_draft(row.body, later_decisions.get(row.id, ()))
     return results

@@ -1,4 +1,4 @@
-"""A question on its way from a passage to a published benchmark, with every decision about it."""
+"""Draft of a question, from its passages to a published benchmark, with every decision on it."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ DraftStep = Literal["write", "evolve", "screen", "consistency", "expert", "valid
 
 @dataclass(frozen=True, slots=True)
 class SourcePassage:
-    """A passage from which a question was written."""
+    """Passage from which a question was written."""
 
     id: str
     text: str
@@ -81,7 +81,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The text of a question, its answer and its options."""
+    """Text of a question, its answer and its options."""
 
     question: str
     """Question; for cloze, the complete statement without a gap."""
@@ -95,7 +95,7 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision of one check, model or person on a draft."""
+    """Decision of one check, model or person on a draft."""
 
     step: DraftStep
     by: str
@@ -114,12 +114,13 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A generated question with all decisions on it, or the error if generation failed."""
+    """Generated question with all decisions on it, or the error if generation failed."""
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
 
     id: str
-    """Stable id, which depends only on the recipe."""
+    """Stable id: a hash of dataset name, seed, kind, level and seed passage, independent of the generated text; or the
+    id of the imported question from which the draft was made."""
     kind: Kind
     level: Level
     """Level; cloze statements are always ``base``."""
@@ -225,7 +226,7 @@ def apply_where(
     return results
 
 
-HYPHENS = "‐‑-"
+_HYPHENS = "‐‑-"
 
 
 def is_blank(text: str) -> bool:
@@ -256,7 +257,7 @@ def has_term(statement: str, term: str) -> bool:
 
 
 def _word_pattern(term: str) -> str:
-    return rf"(?<![\w{HYPHENS}])(?<!\w–)(?<!\d\.){re.escape(term)}(?![\w{HYPHENS}]|–\w|(?<=\d)\.\d)"
+    return rf"(?<![\w{_HYPHENS}])(?<!\w–)(?<!\d\.){re.escape(term)}(?![\w{_HYPHENS}]|–\w|(?<=\d)\.\d)"
 
 
 def draft_id(*parts: object) -> str:
@@ -264,7 +265,7 @@ def draft_id(*parts: object) -> str:
     return "q" + hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
 
 
-_DRAFT = TypeAdapter(Draft)
+_DRAFT_ADAPTER = TypeAdapter(Draft)
 
 
 def draft_from_row(row: Mapping[str, Any]) -> Draft:
@@ -274,7 +275,7 @@ def draft_from_row(row: Mapping[str, Any]) -> Draft:
         InputError: A field is missing, unknown or of the wrong type, or there is no passage.
     """
     try:
-        draft = _DRAFT.validate_json(json.dumps(row))
+        draft = _DRAFT_ADAPTER.validate_json(json.dumps(row))
         if not draft.passages:
             raise ValueError("it has no passage")
     except (TypeError, ValueError) as error:
@@ -313,7 +314,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A predefined reason for which an expert rejects a question."""
+    """Predefined reason for which an expert rejects a question."""
 
     name: str
     words: str
@@ -346,7 +347,7 @@ def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
     if path.suffix.lower() in (".csv", ".xlsx"):
         write_rows(path, map(asdict, drafts))
         return
-    with atomic_path(path) as part, part.open("w", encoding="utf-8") as file:
+    with atomic_path(path) as temporary_file, temporary_file.open("w", encoding="utf-8") as file:
         for draft in drafts:
             file.write(json.dumps(asdict(draft), ensure_ascii=False, allow_nan=False) + "\n")
 

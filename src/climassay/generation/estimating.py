@@ -11,13 +11,7 @@ from climassay.generation.opening import WriterSetup, open_writer
 from climassay.generation.pipeline import PipelineCounts
 from climassay.generation.recipe import Recipe, Stream
 from climassay.generation.writing import Assignment
-from climassay.models.contract import (
-    Completion,
-    CompletionCallback,
-    GenerationRequest,
-    Generator,
-    token_count,
-)
+from climassay.models.contract import Completion, CompletionCallback, GenerationRequest, Generator, token_count
 from climassay.models.provider import is_served, load_model, model_price
 from climassay.questions import TYPES
 from climassay.records import Records
@@ -101,8 +95,10 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
         price = model_price(spec.model, spec, workspace.root)
         results = []
         for stream, n_requested in recipe.requested().items():
-            prompt_mean, context_mean = _mean_tokens(stream, setup, collector, model)
-            n_requests, prompt_tokens, completion_tokens = _tokens_per_draft(recipe, stream, prompt_mean, context_mean)
+            mean_prompt_tokens, mean_context_tokens = _mean_tokens(stream, setup, collector, model)
+            n_requests, prompt_tokens, completion_tokens = _tokens_per_draft(
+                recipe, stream, mean_prompt_tokens, mean_context_tokens
+            )
             stream_counts = counts[stream]
             is_measured = stream_counts.drafts >= MIN_DRAFTS_FOR_YIELD
             expected_yield = max(stream_counts.accepted, 0.5) / stream_counts.drafts if is_measured else ASSUMED_YIELD
@@ -143,26 +139,26 @@ def _mean_tokens(
     )
     prompts = [model.render(request.messages, request.assistant_prefix) for request in collector.requests]
     texts = ["\n\n".join(passage.text for passage in passages) for passages in contexts]
-    prompt_mean, context_mean = (
+    mean_prompt_tokens, mean_context_tokens = (
         sum(token_count(model, text) for text in group) / len(group) if group else 0.0 for group in (prompts, texts)
     )
-    return prompt_mean, context_mean
+    return mean_prompt_tokens, mean_context_tokens
 
 
 def _tokens_per_draft(
-    recipe: Recipe, stream: Stream, prompt_mean: float, context_mean: float
+    recipe: Recipe, stream: Stream, mean_prompt_tokens: float, mean_context_tokens: float
 ) -> tuple[float, float, float]:
     """Return the expected numbers of requests, prompt tokens and completion tokens per draft.
 
     They include the requests to evolve the draft and to verify it.
     """
     draft_tokens = TYPES[stream.kind].draft_tokens
-    n_requests, prompt_tokens, completion_tokens = 1.0, prompt_mean, float(draft_tokens)
+    n_requests, prompt_tokens, completion_tokens = 1.0, mean_prompt_tokens, float(draft_tokens)
     if stream.level != "base":
-        n_requests, prompt_tokens, completion_tokens = 2.0, 2 * prompt_mean + draft_tokens, 2.0 * draft_tokens
+        n_requests, prompt_tokens, completion_tokens = 2.0, 2 * mean_prompt_tokens + draft_tokens, 2.0 * draft_tokens
     if recipe.screening.consistency == "writer":
         n_requests += 1
-        prompt_tokens += context_mean + VERIFYING_TOKENS
+        prompt_tokens += mean_context_tokens + VERIFYING_TOKENS
         completion_tokens += VERDICT_TOKENS
     return n_requests, prompt_tokens, completion_tokens
 

@@ -1,7 +1,7 @@
 """Choose the term that is left out of a cloze statement: by a model, or by a rule if there is none.
 
 References:
-    ClimaQA (Liu et al. 2025), section 4.4 and appendix A.5.3.
+    ClimaQA (Manivannan et al. 2025), section 4.4 and appendix A.5.3.
 """
 
 import re
@@ -32,7 +32,7 @@ _JOINER = re.compile(r"[-‐‑–’']")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The term that a masker chose, or the error if it failed."""
+    """Term that a masker chose, or the error if it failed."""
 
     term: str
     """Term as it appears in the statement; empty if ``error`` is set."""

@@ -21,7 +21,7 @@ from climassay.generation.screening import (
     DuplicateFinder,
     Verification,
     check_names,
-    passage_fault,
+    find_passage_fault,
     screen,
 )
 from climassay.generation.terms import read_glossary
@@ -35,7 +35,7 @@ from climassay.records import RecordedModel, Records, Run
 from climassay.settings import resolve_file
 from climassay.workspace import Workspace
 
-Recorder = Callable[[Generator], RecordedModel]
+RecordModel = Callable[[Generator], RecordedModel]
 """Function that returns a model whose requests are recorded."""
 LoadModel = Callable[..., Generator]
 """Function with the arguments and result of :func:`climassay.models.load_model`."""
@@ -76,7 +76,7 @@ def open_writer(
     }
 
     def find_fault(passage: Passage) -> str | None:
-        return passage_fault(passage.text, recipe.screening.language, passage.headings)
+        return find_passage_fault(passage.text, recipe.screening.language, passage.headings)
 
     finder = ContextFinder(
         group,
@@ -84,12 +84,12 @@ def open_writer(
         threshold=contexts.threshold,
         mode=contexts.mode,
         other_documents=contexts.other_documents,
-        fault=find_fault,
+        find_fault=find_fault,
     )
     return WriterSetup(
-        SeedSampler(group, seed=recipe.seed, fault=find_fault),
+        SeedSampler(group, seed=recipe.seed, find_fault=find_fault),
         finder,
-        Writer(model, **options, own_terms=not recipe.masker.use),
+        Writer(model, **options, names_masked_term=not recipe.masker.use),
         Evolver(model, **options),
     )
 
@@ -197,16 +197,16 @@ def open_pipeline(
             screen=screen_drafts,
             later_steps=tuple(steps),
             find_duplicate=duplicates.add,
-            remember=duplicates.refill,
+            add_accepted=duplicates.add_unchecked,
             usage=lambda: sum((recorded_model.tally.usage for recorded_model in recorded_models), Usage()),
         )
 
 
 def _validation_steps(
-    recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel
+    recipe: Recipe, record: RecordModel, prompts: Path | None, load: LoadModel
 ) -> Iterator[DecisionStep]:
     """Yield the validation step for kinds with a validator; yield nothing if no kind has a validator."""
-    from climassay.generation.validation import ByKind, load_validator, validate
+    from climassay.generation.validation import ValidatorsByKind, load_validator, validate
 
     validators = {}
     for kind in KINDS:
@@ -214,16 +214,15 @@ def _validation_steps(
             # A trained validator needs the model itself, so only prompted ones are recorded.
             load_validator_model = (lambda model: record(load(model))) if name.startswith("prompted:") else load
             validators[kind] = load_validator(
-                resolve_file(recipe.folder, name),
-                load=load_validator_model,
-                prompts=prompts,
-                subject=recipe.subject,
+                resolve_file(recipe.folder, name), load=load_validator_model, prompts=prompts, subject=recipe.subject
             )
     if validators:
-        yield partial(validate, validator=ByKind(validators), threshold=recipe.validator.threshold)
+        yield partial(validate, validator=ValidatorsByKind(validators), threshold=recipe.validator.threshold)
 
 
-def _masking_steps(recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:
+def _masking_steps(
+    recipe: Recipe, record: RecordModel, prompts: Path | None, load: LoadModel
+) -> Iterator[DecisionStep]:
     """Yield the step that chooses and checks the terms of cloze statements; nothing if the recipe requests none."""
     if not recipe.counts.cloze:
         return

@@ -27,7 +27,7 @@ SectionPassage = tuple[str, tuple[str, ...]]
 
 
 class SeedSampler:
-    """Samples seed passages from the books of several collections, stratified by section.
+    """Sampler of seed passages from the books of several collections, stratified by section.
 
     Incomplete documents are excluded, because their order would change when they are completed. A document in several
     collections counts once.
@@ -38,18 +38,18 @@ class SeedSampler:
     """
 
     def __init__(
-        self, group: CollectionGroup, *, seed: int = 0, fault: Callable[[Passage], str | None] | None = None
+        self, group: CollectionGroup, *, seed: int = 0, find_fault: Callable[[Passage], str | None] | None = None
     ) -> None:
         """Create a sampler; each book is read when it is first used.
 
         Args:
             group: Collections with the books.
             seed: Random seed of the order of passages.
-            fault: Function that returns why no question should be written from a passage, or None if it is suitable.
-                By default every passage is suitable.
+            find_fault: Function that returns why no question should be written from a passage, or None if it is
+                suitable. By default every passage is suitable.
         """
         self._group = group
-        self._fault = fault
+        self._find_fault = find_fault
         self._suitable_passages: dict[str, tuple[SectionPassage, ...]] = {}
         self._load = lru_cache(maxsize=_MAX_CACHED_PASSAGES)(
             lambda book, id: self._collection_by_document[book].passage(id)
@@ -63,14 +63,14 @@ class SeedSampler:
         """Ids of the documents with a suitable passage, sorted by title."""
         return tuple(book for book in self._collection_by_document if self._section_passages(book))
 
-    def passage(self, stream: str, book: str, number: int) -> Passage | None:
+    def passage(self, stream: str, book: str, passage_number: int) -> Passage | None:
         """Return a seed passage; as long as the book is unchanged, the same arguments give the same passage.
 
         Args:
             stream: Name of a kind and level, for example ``mcq/base``.
             book: Document id.
-            number: Index in the order in which the stream uses the book's suitable passages. There is no upper limit:
-                beyond the last passage, all passages follow again in another order.
+            passage_number: Index in the order in which the stream uses the book's suitable passages. There is no upper
+                limit: beyond the last passage, all passages follow again in another order.
 
         Returns:
             The passage, or None if the book does not exist or has no suitable passage.
@@ -80,7 +80,7 @@ class SeedSampler:
         n_passages = len(self._section_passages(book))
         if n_passages == 0:
             return None
-        repetition, index = divmod(number, n_passages)
+        repetition, index = divmod(passage_number, n_passages)
         return self._load(book, self._order(stream, book, repetition)[index])
 
     @cached_property
@@ -97,7 +97,7 @@ class SeedSampler:
         if book not in self._suitable_passages:
             passages = []
             for passage in self._collection_by_document[book].document_passages(book):
-                if self._fault is None or self._fault(passage) is None:
+                if self._find_fault is None or self._find_fault(passage) is None:
                     section = passage.headings or ((passage.chapter,) if passage.chapter else ())
                     passages.append((passage.id, section))
             self._suitable_passages[book] = tuple(passages)
@@ -133,7 +133,7 @@ _EXTRA_HITS = 20
 
 @dataclass(frozen=True)
 class ContextFinder:
-    """Retrieves passages that are similar to a seed passage.
+    """Retriever of passages that are similar to a seed passage.
 
     ClimaQA (section 4.2) takes passages above a cosine threshold, to use several sources. Here, passages of documents
     that are not yet represented come first. A passage is excluded if it overlaps with a chosen one, for example because
@@ -153,7 +153,7 @@ class ContextFinder:
     """Search mode; see :meth:`climassay.corpus.Collection.search_many`."""
     other_documents: bool = False
     """Exclude passages of the seed passage's document."""
-    fault: Callable[[Passage], str | None] | None = None
+    find_fault: Callable[[Passage], str | None] | None = None
     """Function that returns why a passage is unsuitable, or None if it is suitable; see :class:`SeedSampler`."""
 
     def __post_init__(self) -> None:
@@ -189,15 +189,15 @@ class ContextFinder:
             for hit in hits
             if hit.passage.id != seed.id
             and not (self.other_documents and hit.passage.document_id == seed.document_id)
-            and (self.fault is None or self.fault(hit.passage) is None)
+            and (self.find_fault is None or self.find_fault(hit.passage) is None)
         ]
         chosen_hits: list[Hit] = []
-        chosen_sequences, document_ids = _word_runs(seed.text), {seed.document_id}
+        chosen_sequences, document_ids = _word_sequences(seed.text), {seed.document_id}
         for needs_new_document in (True, False):
             for hit in candidates:
                 if len(chosen_hits) == self.max_passages:
                     break
-                hit_sequences = _word_runs(hit.passage.text)
+                hit_sequences = _word_sequences(hit.passage.text)
                 if hit_sequences & chosen_sequences or (needs_new_document and hit.passage.document_id in document_ids):
                     continue
                 chosen_hits.append(hit)
@@ -206,7 +206,7 @@ class ContextFinder:
         return sorted(chosen_hits, key=lambda hit: (-(hit.cosine or 0.0), hit.rank))
 
 
-def _word_runs(text: str) -> set[tuple[str, ...]]:
+def _word_sequences(text: str) -> set[tuple[str, ...]]:
     """Return all sequences of :data:`_MIN_SHARED_WORDS` consecutive words; a shorter text is one sequence."""
     words = re.findall(r"\w+", text.casefold())
     n_sequences = max(1, len(words) - _MIN_SHARED_WORDS + 1)

@@ -91,15 +91,15 @@ class PipelineCounts(dict[Stream, StreamCounts]):
     def __missing__(self, stream: Stream) -> StreamCounts:
         return self.setdefault(stream, StreamCounts())
 
-    def add(self, stored: StoredDraft) -> None:
+    def add(self, stored_draft: StoredDraft) -> None:
         """Count a draft."""
-        self._update_counts(stored, 1)
-        book = self[stored.stream].book(stored.book)
-        book.next_number = max(book.next_number, stored.number + 1)
+        self._update_counts(stored_draft, 1)
+        book = self[stored_draft.stream].book(stored_draft.book)
+        book.next_number = max(book.next_number, stored_draft.number + 1)
 
-    def remove(self, stored: StoredDraft) -> None:
+    def remove(self, stored_draft: StoredDraft) -> None:
         """Subtract a draft that will be written again; its seed passage still counts as used."""
-        self._update_counts(stored, -1)
+        self._update_counts(stored_draft, -1)
 
     def _update_counts(self, stored_draft: StoredDraft, difference: int) -> None:
         counts = self[stored_draft.stream]
@@ -139,7 +139,7 @@ class Pipeline:
     find_duplicate: Callable[[Draft], str | None]
     """Function that returns the id of an accepted draft that the given draft repeats. If there is none, the function
     stores the given draft for later calls and returns None."""
-    remember: Callable[[Sequence[Draft]], None]
+    add_accepted: Callable[[Sequence[Draft]], None]
     """Function that makes the accepted drafts of earlier runs known to :attr:`find_duplicate`."""
     usage: Callable[[], Usage] = Usage
     """Function that returns the usage of this run."""
@@ -169,7 +169,7 @@ PipelineProgress = Callable[[PipelineCounts, Usage], None]
 
 
 def run_pipeline(
-    recipe: Recipe, parts: Pipeline, store: DatasetStore, *, on_progress: PipelineProgress | None = None
+    recipe: Recipe, pipeline: Pipeline, store: DatasetStore, *, on_progress: PipelineProgress | None = None
 ) -> PipelineResult:
     """Write, screen, validate, mask and deduplicate drafts until each stream has its requested number of questions.
 
@@ -181,7 +181,7 @@ def run_pipeline(
         ModelError: A model cannot answer any request.
     """
     store.begin(recipe.name, recipe.identity())
-    pipeline_run = _PipelineRun(recipe, parts, store, recipe.requested())
+    pipeline_run = _PipelineRun(recipe, pipeline, store, recipe.requested())
     failed_drafts, accepted_drafts = [], []
     for stored_draft in store.stored_drafts(recipe.name):
         pipeline_run.counts.add(stored_draft)
@@ -189,13 +189,13 @@ def run_pipeline(
             failed_drafts.append(stored_draft)
         elif stored_draft.state == "accepted":
             accepted_drafts.append(stored_draft.draft)
-    parts.remember(accepted_drafts)
-    if not parts.books():
+    pipeline.add_accepted(accepted_drafts)
+    if not pipeline.books():
         raise InputError(
             f"The collections {', '.join(recipe.collections)} have no passage that questions could be written from."
         )
     report_progress = on_progress or (lambda _counts, _usage: None)
-    report_progress(pipeline_run.counts, parts.usage())
+    report_progress(pipeline_run.counts, pipeline.usage())
     for start in range(0, len(failed_drafts), recipe.batch):
         batch = failed_drafts[start : start + recipe.batch]
         for stored_draft in batch:
@@ -203,13 +203,15 @@ def run_pipeline(
         pipeline_run.write_batch(
             [(stored_draft.stream, stored_draft.book, stored_draft.number) for stored_draft in batch]
         )
-        report_progress(pipeline_run.counts, parts.usage())
+        report_progress(pipeline_run.counts, pipeline.usage())
         if pipeline_run.ended:
             break
     while slots := pipeline_run.plan():
         pipeline_run.write_batch(slots)
-        report_progress(pipeline_run.counts, parts.usage())
-    return PipelineResult(recipe.name, pipeline_run.counts, pipeline_run.requested, pipeline_run.ended, parts.usage())
+        report_progress(pipeline_run.counts, pipeline.usage())
+    return PipelineResult(
+        recipe.name, pipeline_run.counts, pipeline_run.requested, pipeline_run.ended, pipeline.usage()
+    )
 
 
 Slot = tuple[Stream, str, int]
@@ -221,7 +223,7 @@ class _PipelineRun:
     """State of a running pipeline: its counts, and the kinds and levels that have ended."""
 
     recipe: Recipe
-    parts: Pipeline
+    pipeline: Pipeline
     store: DatasetStore
     requested: Mapping[Stream, int]
     counts: PipelineCounts = field(default_factory=PipelineCounts)
@@ -247,7 +249,7 @@ class _PipelineRun:
         return slots
 
     def _stop_reason(self, counts: StreamCounts) -> str | None:
-        stop, cost = self.recipe.stop, self.parts.usage().cost
+        stop, cost = self.recipe.stop, self.pipeline.usage().cost
         n_drafts, n_accepted = counts.drafts, counts.accepted
         if stop.cost is not None and cost is not None and cost >= stop.cost:
             return f"the budget of ${stop.cost:g} is spent"
@@ -265,13 +267,13 @@ class _PipelineRun:
         counts = self.counts[stream]
         if self.recipe.stop.drafts is not None:
             n_passages = min(n_passages, self.recipe.stop.drafts - counts.drafts)
-        books = [book for book in self.parts.books() if book not in self.unsuitable_books]
+        books = [book for book in self.pipeline.books() if book not in self.unsuitable_books]
         n_planned: Counter[str] = Counter()
         slots: list[Slot] = []
         while books and len(slots) < n_passages:
             book = counts.next_book(books, n_planned)
             passage_number = counts.book(book).next_number + n_planned[book]
-            if self.parts.seed(stream.name, book, passage_number) is None:
+            if self.pipeline.seed(stream.name, book, passage_number) is None:
                 self.unsuitable_books.add(book)
                 books.remove(book)
                 continue
@@ -284,10 +286,10 @@ class _PipelineRun:
     def write_batch(self, slots: Sequence[Slot]) -> None:
         """Write a draft for each slot, apply all later steps, and store and count the drafts."""
         drafts = self._write_drafts(slots)
-        for step in self.parts.later_steps:
+        for step in self.pipeline.later_steps:
             drafts = apply_where(_is_usable, step, drafts)
         for index, draft in enumerate(drafts):
-            duplicate_id = self.parts.find_duplicate(draft) if draft.usable else None
+            duplicate_id = self.pipeline.find_duplicate(draft) if draft.usable else None
             if duplicate_id is not None:
                 detail = f"It says the same as {duplicate_id}."
                 decision = Decision("deduplicate", "near-duplicates", False, "near-duplicate", detail)
@@ -304,9 +306,9 @@ class _PipelineRun:
 
     def _write_drafts(self, slots: Sequence[Slot]) -> list[Draft]:
         """Write and screen a draft for each slot. Drafts of higher levels are then evolved and screened again."""
-        parts, recipe = self.parts, self.recipe
-        seeds = [parts.seed(stream.name, book, number) for stream, book, number in slots]
-        contexts = parts.contexts([passage for passage in seeds if passage is not None])
+        pipeline, recipe = self.pipeline, self.recipe
+        seeds = [pipeline.seed(stream.name, book, number) for stream, book, number in slots]
+        contexts = pipeline.contexts([passage for passage in seeds if passage is not None])
         assignments = [
             Assignment(
                 draft_id(recipe.name, recipe.seed, stream.name, book, number),
@@ -317,15 +319,15 @@ class _PipelineRun:
             )
             for (stream, book, number), passages in zip(slots, contexts, strict=True)
         ]
-        pairs = zip(parts.write(assignments), assignments, strict=True)
+        pairs = zip(pipeline.write(assignments), assignments, strict=True)
         drafts = [replace(draft, level=assignment.level) for draft, assignment in pairs]
-        drafts = apply_where(_is_usable, parts.screen, drafts)
+        drafts = apply_where(_is_usable, pipeline.screen, drafts)
         for level in ("reasoning", "hypothetical"):
             indices = [index for index, draft in enumerate(drafts) if draft.level == level and draft.usable]
             if indices:
                 sampling_seeds = [assignments[index].seed for index in indices]
-                evolved_drafts = parts.evolve([drafts[index] for index in indices], level, sampling_seeds)
-                for index, draft in zip(indices, apply_where(_is_usable, parts.screen, evolved_drafts), strict=True):
+                evolved_drafts = pipeline.evolve([drafts[index] for index in indices], level, sampling_seeds)
+                for index, draft in zip(indices, apply_where(_is_usable, pipeline.screen, evolved_drafts), strict=True):
                     drafts[index] = draft
         return drafts
 

@@ -10,18 +10,19 @@ from climassay.generation.draft import has_term
 from climassay.io import describe_error, read_text
 
 
-def _word_set(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """Return the distinct words of a text, split at white space."""
     return frozenset(text.split())
 
 
-UNITS = _word_set(
+UNITS = word_set(
     """
     km cm mm nm µm μm hpa kpa mpa kwh twh gwh ppm ppb ppt ppmv gtc gtco2 pgc kg mol sec hrs yr dobson
     """
 )
 """Abbreviated units of measurement."""
 
-NUMBER_WORDS = _word_set(
+NUMBER_WORDS = word_set(
     """
     zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy
     eighty ninety hundred thousand million billion trillion half third quarter first second once twice double per
@@ -30,7 +31,7 @@ NUMBER_WORDS = _word_set(
 )
 """Words for numbers and fractions."""
 
-FUNCTION_WORDS = _word_set(
+FUNCTION_WORDS = word_set(
     """
     a about above across after again against all almost along already also although always am among an and another
     any are aren't around as at away back be became because become becomes been before behind being below beneath
@@ -48,7 +49,7 @@ FUNCTION_WORDS = _word_set(
 )
 """English function words and the most frequent adverbs, none of which is a scientific term."""
 
-GENERIC = _word_set(
+GENERIC = word_set(
     """
     ability able access account act action actual add additional adds aim amount amounts analysis annual answer apparent
     appear appears approach area areas arise arises aspect aspects associated assume assumed author authors available
@@ -107,7 +108,7 @@ _MIN_LETTERS = 3
 
 @dataclass(frozen=True, slots=True)
 class TermCandidate:
-    """A word of a statement."""
+    """Word of a statement."""
 
     term: str
     """Word as it appears in the statement."""
@@ -124,7 +125,7 @@ class TermCandidate:
 
 def words(statement: str) -> list[TermCandidate]:
     """Return all words of a statement; parts joined by hyphens, dashes or apostrophes are one word."""
-    return [TermCandidate(match[0], match.start(), number) for number, match in enumerate(_WORD.finditer(statement))]
+    return [TermCandidate(match[0], match.start(), index) for index, match in enumerate(_WORD.finditer(statement))]
 
 
 def candidates(statement: str) -> list[TermCandidate]:

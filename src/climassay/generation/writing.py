@@ -46,25 +46,27 @@ class DeclinedError(ValueError):
     """Error if a model declines to write a question from a passage; the message is the model's reason."""
 
 
-def answer_schema(kind: Kind, own_terms: bool = True) -> dict[str, Any]:
+def answer_schema(kind: Kind, names_masked_term: bool = True) -> dict[str, Any]:
     """Return the JSON schema of the answer in which a model writes a question of the given kind.
 
-    All fields may be empty, because an answer that declines has only ``declined``. Without ``own_terms``, the answer
-    does not name the term to mask.
+    Every field may be empty: a model that declines fills only ``declined``, with its reason. ``names_masked_term`` adds
+    the field in which the model names the term to mask in a cloze statement.
     """
     properties: dict[str, Any] = {"declined": {"type": "string", "maxLength": MAX_REASON_LENGTH}}
-    properties |= {name: {"type": "string", "maxLength": length} for name, length in _writer_texts(kind, own_terms)}
+    properties |= {
+        name: {"type": "string", "maxLength": length} for name, length in _text_fields(kind, names_masked_term)
+    }
     for name, (count, length) in TYPES[kind].writer_lists.items():
         items = {"type": "string", "maxLength": length}
         properties[name] = {"type": "array", "minItems": 0, "maxItems": count, "items": items}
     return object_schema(properties)
 
 
-def _writer_texts(kind: Kind, own_terms: bool) -> list[tuple[str, int]]:
-    return [(name, length) for name, length in TYPES[kind].writer_texts.items() if own_terms or name != TERM]
+def _text_fields(kind: Kind, names_masked_term: bool) -> list[tuple[str, int]]:
+    return [(name, length) for name, length in TYPES[kind].writer_texts.items() if names_masked_term or name != TERM]
 
 
-def example_answer(question: Question, own_terms: bool = True) -> str:
+def example_answer(question: Question, names_masked_term: bool = True) -> str:
     """Return the answer, matching :func:`answer_schema`, with which a model would have written a question.
 
     Raises:
@@ -72,17 +74,18 @@ def example_answer(question: Question, own_terms: bool = True) -> str:
     """
     fields = {"declined": "", **question.type.example_fields(question)}
     return json.dumps(
-        {name: fields[name] for name in answer_schema(question.kind, own_terms)["properties"]}, ensure_ascii=False
+        {name: fields[name] for name in answer_schema(question.kind, names_masked_term)["properties"]},
+        ensure_ascii=False,
     )
 
 
-def read_wording(kind: Kind, text: str, *, own_terms: bool = True, position: int = 0, seed: int = 0) -> Wording:
+def read_wording(kind: Kind, text: str, *, names_masked_term: bool = True, position: int = 0, seed: int = 0) -> Wording:
     """Parse the question in a model's answer.
 
     Args:
         kind: Kind of the question.
         text: Answer of the model.
-        own_terms: Whether the answer names the term to mask; otherwise the term is ignored.
+        names_masked_term: Whether the answer names the term to mask; otherwise the term is ignored.
         position: Index at which to place the correct option.
         seed: Seed of the order of the other options.
 
@@ -104,7 +107,7 @@ def read_wording(kind: Kind, text: str, *, own_terms: bool = True, position: int
         if not any(isinstance(text, str) and not is_blank(text) for text in texts):
             raise DeclinedError(" ".join(refusal.split()))
     values: dict[str, Any] = {}
-    for name, length in _writer_texts(kind, own_terms):
+    for name, length in _text_fields(kind, names_masked_term):
         if name != TERM:
             values[name] = _clean_text(fields.get(name), name, length)
             continue
@@ -192,7 +195,7 @@ AnswerProgress = Callable[[int, int], None]
 """Function that receives the number of answered requests of a batch, and the number of its requests."""
 
 
-class _Author:
+class _QuestionWriter:
     """Base class of :class:`Writer` and :class:`Evolver`, which request questions from a model."""
 
     step: DraftStep
@@ -209,7 +212,7 @@ class _Author:
         examples: Examples | None = None,
         temperature: float = 0.7,
         max_tokens: int = 1000,
-        own_terms: bool = True,
+        names_masked_term: bool = True,
         on_answer: AnswerProgress | None = None,
     ) -> None:
         """Load prompts and examples.
@@ -221,7 +224,7 @@ class _Author:
             examples: Questions to show in the prompts.
             temperature: Sampling temperature.
             max_tokens: Maximum number of tokens in an answer.
-            own_terms: Whether the model names the term to mask in a cloze statement.
+            names_masked_term: Whether the model names the term to mask in a cloze statement.
             on_answer: Function that is called after each answer of a batch.
 
         Raises:
@@ -233,7 +236,7 @@ class _Author:
             raise InputError(f"max_tokens is {max_tokens}: at least one token must be allowed.")
         self._model, self._subject = model, subject or Subject()
         self._temperature, self._max_tokens = temperature, max_tokens
-        self._own_terms, self._on_answer = own_terms, on_answer
+        self._names_masked_term, self._on_answer = names_masked_term, on_answer
         self._prompts = {kind: load_prompt(f"{self.prompt_prefix}_{kind}", prompts) for kind in self.kinds}
         self._set_examples(examples or {})
 
@@ -245,16 +248,16 @@ class _Author:
         prompts = ((prompt.name, prompt.sha256),)
         return Origin(model.name, model.fingerprint, prompts, seed, dtype=number_format(model))
 
-    def _render(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
+    def _render_prompt(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
         raise NotImplementedError
 
     def _request_wordings(self, drafts: Sequence[Draft]) -> list[Draft]:
         """Return the drafts with the wordings that the model writes; all are requested in one call."""
         requests = []
-        fitting_passages = []
+        passages_by_draft = []
         for draft in drafts:
             passages, request = self._fit_window(draft)
-            fitting_passages.append(passages)
+            passages_by_draft.append(passages)
             requests.append(request)
         # Positions of the correct options are assigned within each kind.
         positions = [0] * len(drafts)
@@ -273,7 +276,7 @@ class _Author:
                 self._on_answer(n_answered, len(requests))
 
         answers = self._model.generate(requests, on_result=count_answer)
-        for draft, passages, answer, position in zip(drafts, fitting_passages, answers, positions, strict=True):
+        for draft, passages, answer, position in zip(drafts, passages_by_draft, answers, positions, strict=True):
             result = replace(draft, wording=Wording(""), passages=passages, error=answer.error)
             if answer.error is None:
                 try:
@@ -281,7 +284,7 @@ class _Author:
                         raise UnreadableAnswerError(f"The reply was cut off at {self._max_tokens} tokens.")
                     seed = draft.origin.seed
                     wording = read_wording(
-                        draft.kind, answer.text, own_terms=self._own_terms, position=position, seed=seed
+                        draft.kind, answer.text, names_masked_term=self._names_masked_term, position=position, seed=seed
                     )
                     result = replace(result, wording=wording)
                 except DeclinedError as refusal:
@@ -305,28 +308,28 @@ class _Author:
         max_prompt_tokens = window_of(model) - self._max_tokens
 
         def build_request(passages: Sequence[SourcePassage]) -> GenerationRequest:
-            rendered_prompt = self._render(draft, passages)
+            rendered_prompt = self._render_prompt(draft, passages)
             return GenerationRequest(
                 rendered_prompt.messages,
                 Sampling(self._max_tokens, self._temperature, seed=draft.origin.seed),
-                answer_schema(draft.kind, self._own_terms),
+                answer_schema(draft.kind, self._names_masked_term),
                 rendered_prompt.assistant_prefix,
             )
 
-        def fits(passages: Sequence[SourcePassage]) -> bool:
+        def fits_prompt(passages: Sequence[SourcePassage]) -> bool:
             request = build_request(passages)
             return token_count(model, model.render(request.messages, request.assistant_prefix)) <= max_prompt_tokens
 
         passages = draft.passages
         for count in range(len(passages), 0, -1):
-            if fits(passages[:count]):
+            if fits_prompt(passages[:count]):
                 return passages[:count], build_request(passages[:count])
         main = passages[0]
         sentence_ends = [end for _, end in sentence_spans(main.text)] or [len(main.text)]
         low, high = 0, len(sentence_ends) - 1  # the first sentence always stays; the whole passage does not fit
         while low + 1 < high:
             middle = (low + high) // 2
-            if fits((replace(main, text=main.text[: sentence_ends[middle]].rstrip()),)):
+            if fits_prompt((replace(main, text=main.text[: sentence_ends[middle]].rstrip()),)):
                 low = middle
             else:
                 high = middle
@@ -334,13 +337,13 @@ class _Author:
         return truncated_passages, build_request(truncated_passages)
 
 
-class Writer(_Author):
-    """Writes base questions with a model.
+class Writer(_QuestionWriter):
+    """Writer of base questions with a model.
 
     The prompt templates are ``generate_mcq``, ``generate_freeform`` and so on. Their variables are ``main`` and
     ``retrieved`` (texts of passages), ``main_source`` and ``retrieved_sources`` (title and section of each),
-    ``subject`` and ``own_terms``. Examples become earlier turns of the chat, each with its passage; those of level
-    ``base`` are used if there are any.
+    ``subject`` and ``names_masked_term``. Examples become earlier turns of the chat, each with its passage; those of
+    level ``base`` are used if there are any.
 
     Notes:
         The prompts state the rules of ClimaQA's prompts in our own words. Unlike there, the correct answer and the
@@ -352,7 +355,7 @@ class Writer(_Author):
     prompt_prefix = "generate"
 
     def _set_examples(self, examples: Examples) -> None:
-        self._values = {"subject": self._subject, "own_terms": self._own_terms}
+        self._values = {"subject": self._subject, "own_terms": self._names_masked_term}
         self._turns: dict[Kind, list[Message]] = {kind: [] for kind in KINDS}
         for kind, prompt in self._prompts.items():
             kind_examples = examples.get(kind, ())
@@ -364,7 +367,7 @@ class Writer(_Author):
                     )
                 passage = SourcePassage("", example.context, "", example.document or "", example.section or "")
                 rendered_prompt = prompt.render(**passage_values([passage]), **self._values)
-                answer = rendered_prompt.assistant_prefix + example_answer(example, self._own_terms)
+                answer = rendered_prompt.assistant_prefix + example_answer(example, self._names_masked_term)
                 self._turns[kind] += [message for message in rendered_prompt.messages if message.role != "system"]
                 self._turns[kind].append(Message("assistant", answer))
 
@@ -381,7 +384,7 @@ class Writer(_Author):
             drafts.append(Draft(assignment.id, assignment.kind, "base", Wording(""), assignment.passages, origin))
         return self._request_wordings(drafts)
 
-    def _render(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
+    def _render_prompt(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
         """Render the prompt, and insert the examples after its system message."""
         rendered_prompt = self._prompts[draft.kind].render(**passage_values(passages), **self._values)
         messages = rendered_prompt.messages
@@ -393,8 +396,8 @@ EVOLVING_KINDS: tuple[Kind, ...] = tuple(kind for kind, question_type in TYPES.i
 """Kinds of questions that can be evolved, because they have several levels."""
 
 
-class Evolver(_Author):
-    """Evolves base questions into questions that need several steps of reasoning or pose a hypothetical case.
+class Evolver(_QuestionWriter):
+    """Model that evolves base questions into questions that need several steps of reasoning or pose a hypothetical.
 
     As in ClimaQA, this is a second request, with the base question and its passages.
 
@@ -452,7 +455,7 @@ class Evolver(_Author):
                 results[index] = draft.with_decisions(decision)
         return results
 
-    def _render(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
+    def _render_prompt(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
         base_wording = draft.origin.evolved_from
         assert base_wording is not None
         distractors = [option for index, option in enumerate(base_wording.options) if index != base_wording.correct]

@@ -318,8 +318,8 @@ class GroundedAnswer(Result):
             return
         yield Text(self.text)
         if not self.enough_information:
-            reason = "the passages found do not answer it" if self.sources else "no passage is relevant"
-            yield Text(f"({reason}; nothing was made up)", style="dim")
+            reason = "the model found no answer in the passages" if self.sources else "no passage is relevant"
+            yield Text(f"({reason})", style="dim")
         if self.sources:
             yield Text()
         for source in self.sources:

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Literal, Protocol
 
 import numpy as np
@@ -68,7 +68,7 @@ _NUMBERED_ITEM = re.compile(
 )
 _INTERVAL = re.compile(r"\b(?:interval|ci|ranges?|scale|between|from|iqr)\s*:?\s*$", re.IGNORECASE)
 _FIGURE = re.compile(r"(\d+(?:\.\d+)?)\s*\S{0,8}\s*$")
-_MAY_STAND_BEFORE = re.compile(r"\s*(?:[.!?,;:)]|$|(?:and|but|while|whereas|as|which)\b|[\[(\u3010]\d)")
+_AFTER_CITATION = re.compile(r"\s*(?:[.!?,;:)]|$|(?:and|but|while|whereas|as|which)\b|[\[(\u3010]\d)")
 _MAX_BARE_NUMBER = 99
 """Largest number in round brackets that counts as a citation even if no passage has this number."""
 
@@ -148,14 +148,14 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
     citations: list[_Extracted] = []
 
     def replace_matches(
-        pattern: re.Pattern[str], text: str, read: Callable[[str, re.Match[str]], _Extracted | None]
+        pattern: re.Pattern[str], text: str, parse: Callable[[str, re.Match[str]], _Extracted | None]
     ) -> str:
         def replace_match(match: re.Match[str]) -> str:
-            citation = read(text, match)
+            citation = parse(text, match)
             if not citation:
                 return match[0]
             citations.append(citation)
-            # A capital, so that a sentence may begin with a reference.
+            # The placeholder begins with a capital, so that a sentence may begin with a reference.
             return f"{' C' if isinstance(citation, tuple) else 'R'}\ue000{len(citations) - 1}\ue001"
 
         return pattern.sub(replace_match, text)
@@ -163,7 +163,7 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
     marked_text = re.sub("[\ue000\ue001]", " ", " ".join(text.split()))
     marked_text = _ESCAPED_BRACKETS.sub(r"[\1]", marked_text)
     marked_text = _BRACKETED_RANGE.sub(r"[\1-\2]", marked_text)
-    marked_text = _RAISED.sub(lambda match: _lower_citation(match, valid_numbers), marked_text)
+    marked_text = _RAISED.sub(lambda match: _bracket_raised_citation(match, valid_numbers), marked_text)
     for pattern in (_NARRATIVE, _BRACKET, _UNBRACKETED_REFERENCE):
         marked_text = replace_matches(pattern, marked_text, lambda _, match: _parse_reference(match[0]))
     marked_text = replace_matches(
@@ -171,7 +171,7 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
         marked_text,
         lambda string, match: _parse_bracket(string, match, valid_numbers) if match["square"] else None,
     )
-    allows_round_brackets = not any(isinstance(found_citation, tuple) for found_citation in citations)
+    allows_round_brackets = not any(isinstance(citation, tuple) for citation in citations)
     marked_text = replace_matches(
         _CITATION,
         marked_text,
@@ -187,25 +187,18 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
     sentences = []
     for sentence in split_sentences(marked_text):
         sentence_citations = [citations[int(index)] for index in re.findall(r"\ue000(\d+)\ue001", sentence)]
-        numbers = [
-            number
-            for found_citation in sentence_citations
-            if isinstance(found_citation, tuple)
-            for number in found_citation
-        ]
+        numbers = [number for citation in sentence_citations if isinstance(citation, tuple) for number in citation]
         sentence_text = re.sub(r"\s*C\ue000\d+\ue001", "", sentence)
         sentence_text = re.sub(r"\s*[(\[]\s*(?:see|cf\.?|[,;]|\s)*[)\]]", "", sentence_text)
         sentence_text = re.sub(
             r"R\ue000(\d+)\ue001", lambda match: getattr(citations[int(match[1])], "text", ""), sentence_text
         )
-        references = tuple(
-            found_citation for found_citation in sentence_citations if isinstance(found_citation, Reference)
-        )
+        references = tuple(citation for citation in sentence_citations if isinstance(citation, Reference))
         sentences.append(CitingSentence(sentence_text.strip(), tuple(dict.fromkeys(numbers)), references))
     return sentences
 
 
-def _lower_citation(match: re.Match[str], valid_numbers: Collection[int]) -> str:
+def _bracket_raised_citation(match: re.Match[str], valid_numbers: Collection[int]) -> str:
     """Return a raised citation in brackets, or unchanged if a number is not that of a passage."""
     numbers = match["tagged"] or unicodedata.normalize("NFKC", match["sign"])
     are_valid = {int(number) for number in re.findall(r"\d+", numbers)} <= set(valid_numbers)
@@ -249,7 +242,7 @@ def _parse_bracket(
         allows_round_brackets
         and is_separated
         and text_before[-1:].strip(".!?:;(")
-        and _MAY_STAND_BEFORE.match(text, match.end())
+        and _AFTER_CITATION.match(text, match.end())
     )
     return numbers if is_citation and (are_valid or max_number <= _MAX_BARE_NUMBER) else None
 
@@ -284,7 +277,7 @@ def _parse_reference(text: str) -> Reference | None:
             return None
         if page_locations:
             pages = (int(page_locations[0]["first"]), int(page_locations[0]["last"] or page_locations[0]["first"]))
-        words += [piece for name in proper_names for piece in re.findall(r"[^\W_]+", name.lower())]
+        words += [word for name in proper_names for word in re.findall(r"[^\W_]+", name.lower())]
         words += [match["year"]] if match["year"] else []
     return Reference(text, tuple(dict.fromkeys(words)), pages)
 
@@ -402,28 +395,30 @@ def ground_text(
     Returns:
         The sentences, and the number of removed citations.
     """
-    pieces = _split_sentences(text, sources, documents)
-    if truncated and len(pieces) > 1:
-        pieces = pieces[:-1]
-    pieces = [piece for piece in pieces if not (remove_loops and _is_repetitive(piece.text))]
+    sentences = _split_sentences(text, sources, documents)
+    if truncated and len(sentences) > 1:
+        sentences = sentences[:-1]
+    sentences = [sentence for sentence in sentences if not (remove_loops and _is_repetitive(sentence.text))]
     valid_numbers = {source.number for source in sources}
-    n_removed_citations = sum(number not in valid_numbers for piece in pieces for number in piece.numbers)
-    if not pieces:
+    n_removed_citations = sum(number not in valid_numbers for sentence in sentences for number in sentence.numbers)
+    if not sentences:
         return (), n_removed_citations
     if not sources or encoder is None:
-        support = np.zeros((len(pieces), len(sources)))
+        support = np.zeros((len(sentences), len(sources)))
     else:
         # Similarity of each sentence to the most similar sentence of each source.
-        parts = [split_sentences(source.passage.text) or [source.passage.text] for source in sources]
-        texts = [*(piece.text for piece in pieces), *(sentence for sentences in parts for sentence in sentences)]
-        piece_vectors, source_vectors = np.split(encoder.encode(texts), [len(pieces)])
-        offsets = np.cumsum([0, *map(len, parts)])
-        similarities = piece_vectors @ source_vectors.T
+        source_sentences = [split_sentences(source.passage.text) or [source.passage.text] for source in sources]
+        texts = [*(sentence.text for sentence in sentences), *chain.from_iterable(source_sentences)]
+        sentence_vectors, source_vectors = np.split(encoder.encode(texts), [len(sentences)])
+        offsets = np.cumsum([0, *map(len, source_sentences)])
+        similarities = sentence_vectors @ source_vectors.T
         columns = [similarities[:, start:end].max(axis=1) for start, end in pairwise(offsets)]
         support = np.asarray(np.clip(np.stack(columns, axis=1), 0.0, 1.0))
-    answer_sentences = [_attribute(piece, row, sources, context) for piece, row in zip(pieces, support, strict=True)]
-    for index, (piece, next_sentence) in enumerate(zip(pieces, answer_sentences[1:], strict=False)):
-        if next_sentence.citations and not (piece.numbers or piece.marked) and is_bare_answer(piece.text):
+    answer_sentences = [
+        _attribute(sentence, row, sources, context) for sentence, row in zip(sentences, support, strict=True)
+    ]
+    for index, (sentence, next_sentence) in enumerate(zip(sentences, answer_sentences[1:], strict=False)):
+        if next_sentence.citations and not (sentence.numbers or sentence.is_marked) and is_bare_answer(sentence.text):
             answer_sentences[index] = replace(answer_sentences[index], citations=(), origin="none", in_house=False)
     return tuple(answer_sentences), n_removed_citations
 
@@ -443,12 +438,18 @@ def extract_complete_sentences(text: str, sources: Sequence[NumberedPassage]) ->
     closed_end = 1 + max(map(words.rfind, "])\uff3d\u3011\u3015}"))
     open_bracket = re.compile(r"[\[(\uff3b\u3010\u3014{]").search(words, closed_end)
     complete_text = words if open_bracket is None else words[: open_bracket.start()]
-    pieces = [piece for piece in _split_sentences(complete_text, sources, tuple)[:-1] if not _is_repetitive(piece.text)]
+    sentences = [
+        sentence
+        for sentence in _split_sentences(complete_text, sources, tuple)[:-1]
+        if not _is_repetitive(sentence.text)
+    ]
     valid_numbers = {source.number for source in sources}
-    valid_citations = [tuple(number for number in piece.numbers if number in valid_numbers) for piece in pieces]
+    valid_citations = [
+        tuple(number for number in sentence.numbers if number in valid_numbers) for sentence in sentences
+    ]
     return tuple(
-        AnswerSentence(piece.text, numbers, "model" if numbers else "none", in_house=False, support=0.0)
-        for piece, numbers in zip(pieces, valid_citations, strict=True)
+        AnswerSentence(sentence.text, numbers, "model" if numbers else "none", in_house=False, support=0.0)
+        for sentence, numbers in zip(sentences, valid_citations, strict=True)
     )
 
 
@@ -458,7 +459,7 @@ class _ParsedSentence:
 
     text: str
     numbers: tuple[int, ...]
-    marked: bool
+    is_marked: bool
     plain: str
     """Text without references to works."""
     unchecked: tuple[str, ...]
@@ -521,7 +522,7 @@ def _is_repetitive(text: str) -> bool:
 
 
 def _attribute(
-    piece: _ParsedSentence, support: np.ndarray, sources: Sequence[NumberedPassage], context: str
+    sentence: _ParsedSentence, support: np.ndarray, sources: Sequence[NumberedPassage], context: str
 ) -> AnswerSentence:
     texts = {source.number: source.passage.text for source in sources}
     years = {
@@ -529,13 +530,18 @@ def _attribute(
     }
     numbers = list(texts)
     answer_sentence = AnswerSentence(
-        piece.text, (), "none", False, float(support.max(initial=0.0)), unchecked_references=piece.unchecked
+        sentence.text,
+        (),
+        "none",
+        False,
+        float(support.max(initial=0.0)),
+        unchecked_references=sentence.unchecked,
     )
-    cited_numbers = tuple(number for number in piece.numbers if number in texts)
+    cited_numbers = tuple(number for number in sentence.numbers if number in texts)
     if cited_numbers:
         max_support = max(float(support[numbers.index(number)]) for number in cited_numbers)
         cited_texts = [text for number in cited_numbers for text in (texts[number], years[number])]
-        foreign_numbers = find_foreign_quantities(piece.plain, [context, *cited_texts])
+        foreign_numbers = find_foreign_quantities(sentence.plain, [context, *cited_texts])
         return replace(
             answer_sentence,
             citations=cited_numbers,
@@ -545,12 +551,12 @@ def _attribute(
         )
     if not numbers:
         return replace(answer_sentence, in_house=True)
-    if states_absence(piece.plain) and not piece.marked:
+    if states_absence(sentence.plain) and not sentence.is_marked:
         return answer_sentence
     nearest_number = numbers[int(support.argmax())]
     is_supported = answer_sentence.support >= SUPPORT_COSINE and not find_foreign_quantities(
-        piece.plain, [texts[nearest_number], years[nearest_number]]
+        sentence.plain, [texts[nearest_number], years[nearest_number]]
     )
-    if is_supported and not piece.marked:
+    if is_supported and not sentence.is_marked:
         return replace(answer_sentence, citations=(nearest_number,), origin="attributed")
     return replace(answer_sentence, in_house=True)

@@ -106,9 +106,11 @@ _DIRECTIONS_AFTER = {
 }
 """Words after a quantity that state the direction of a change, as in "5% less": 1 for increases, -1 for decreases."""
 _DIRECTION_REACH = 5
+"""Number of words before a quantity that are searched for a word of direction."""
 _CONTEXT_REACH = 6
 """Number of words on each side of a word that form its context."""
-_SCOPE = 3
+_NEGATION_SCOPE = 3
+"""Number of words after a negation to which it may apply."""
 _TOKEN = re.compile(r"n['’]t\b|[^\W\d_]+?(?=n['’]t\b)|[^\W\d_]+(?:-[^\W\d_]+)*")
 _PHASE = re.compile(r"\b(phas)(?:e|es|ed|ing)[\s-](in|out)\b", re.IGNORECASE)
 ((_NEGATIONS,),) = _groups(
@@ -191,6 +193,15 @@ class _QuantityInContext(NamedTuple):
     """Quantity as written, with the word that states the direction ("fell 5%")."""
 
 
+class _Candidate(NamedTuple):
+    """Quantity of a source that may confirm or contradict a quantity of the compared sentence."""
+
+    score: float
+    """Nearness of the source sentence, plus the weighted overlap of the contexts of both quantities."""
+    source_index: int
+    quantity: _QuantityInContext
+
+
 def find_differing_quantities(
     sentence: str, sources: Sequence[SourceSentence], context: str = ""
 ) -> tuple[DifferingQuantity, ...]:
@@ -216,7 +227,7 @@ def find_differing_quantities(
         for source_quantity in _read_quantities(source.text, source.context)
     ]
 
-    # Highest overlap of a candidate with the figures that it confirms; None if it confirms none.
+    # Highest overlap of a source's quantity with the quantities that it confirms; None if it confirms none.
     max_overlaps = [
         max(
             (
@@ -237,54 +248,49 @@ def find_differing_quantities(
         quantity = quantity_in_context.quantity
         if is_complete and quantity.unit is None:
             continue
-        confirming_candidates, differing_candidates = [], []
+        confirming_candidates: list[_Candidate] = []
+        differing_candidates: list[_Candidate] = []
         for (index, source, source_quantity), max_overlap in zip(candidates, max_overlaps, strict=True):
             overlap = _compute_context_overlap(quantity_in_context.context_weights, source_quantity.context_weights)
             score = source.nearness + _OVERLAP_WEIGHT * overlap
             if confirms(source_quantity.quantity, quantity):
-                confirming_candidates.append((score, index, source_quantity))
+                confirming_candidates.append(_Candidate(score, index, source_quantity))
             elif (
                 overlap > _MIN_OVERLAP * quantity.is_in_words
                 and _are_comparable(quantity, source_quantity.quantity)
                 # The source's figure may belong to another figure of the sentence, such as the other end of a range.
                 and (max_overlap is None or max_overlap < overlap)
             ):
-                differing_candidates.append((score, index, source_quantity))
-        best_differing_candidate = max(differing_candidates, key=lambda candidate: candidate[0], default=None)
-        best_confirming_candidate = max(confirming_candidates, key=lambda candidate: candidate[0], default=None)
+                differing_candidates.append(_Candidate(score, index, source_quantity))
+        best_difference = max(differing_candidates, key=lambda candidate: candidate.score, default=None)
+        best_confirmation = max(confirming_candidates, key=lambda candidate: candidate.score, default=None)
         if (
-            best_confirming_candidate is not None
-            and is_near(best_confirming_candidate[1])
-            and quantity_in_context.direction * best_confirming_candidate[2].direction < 0
+            best_confirmation is not None
+            and is_near(best_confirmation.source_index)
+            and quantity_in_context.direction * best_confirmation.quantity.direction < 0
         ):
             differing_quantities.append(
                 DifferingQuantity(
-                    quantity_in_context.wording, best_confirming_candidate[2].wording, best_confirming_candidate[1]
+                    quantity_in_context.wording, best_confirmation.quantity.wording, best_confirmation.source_index
                 )
             )
             continue
-        if best_confirming_candidate is not None and (
+        if best_confirmation is not None and (
             _is_year(quantity)
-            or best_differing_candidate is None
-            or best_differing_candidate[0] <= best_confirming_candidate[0] + _MIN_SCORE_GAP
-            or _is_equal_after_rounding(quantity, best_differing_candidate[2].quantity)
+            or best_difference is None
+            or best_difference.score <= best_confirmation.score + _MIN_SCORE_GAP
+            or _is_almost_equal(quantity, best_difference.quantity.quantity)
         ):
             continue
-        if best_differing_candidate is not None and is_near(best_differing_candidate[1]):
+        if best_difference is not None and is_near(best_difference.source_index):
             differing_quantities.append(
                 DifferingQuantity(
-                    _get_source_text(quantity),
-                    _get_source_text(best_differing_candidate[2].quantity),
-                    best_differing_candidate[1],
+                    quantity.full_text, best_difference.quantity.quantity.full_text, best_difference.source_index
                 )
             )
         elif not quantity.is_in_words:
-            differing_quantities.append(DifferingQuantity(_get_source_text(quantity), "", None))
+            differing_quantities.append(DifferingQuantity(quantity.full_text, "", None))
     return tuple(dict.fromkeys(differing_quantities))
-
-
-def _get_source_text(quantity: Quantity) -> str:
-    return quantity.bounded or quantity.text
 
 
 def _confirms_in_order(source: SourceSentence, quantities: Sequence[Quantity]) -> bool:
@@ -305,9 +311,8 @@ def _read_quantities(text: str, context: str) -> list[_QuantityInContext]:
         start, end = max(0, index - _MAX_NEIGHBOURS), index + _MAX_NEIGHBOURS
         preceding_pieces = [piece[::-1] for piece in reversed(words[start : index + 1])]
         if preceding_pieces[0][:1] in (["("], ["["]):
-            preceding_pieces[0] = preceding_pieces[0][
-                1:
-            ]  # the figure belongs to the words before the bracket: "methane (15%)"
+            # The figure belongs to the words before the bracket: "methane (15%)".
+            preceding_pieces[0] = preceding_pieces[0][1:]
         following_pieces = words[index + 1 : end + 1]
         for side, side_years in (
             (preceding_pieces, years[start:index][::-1]),
@@ -331,7 +336,7 @@ def _read_quantities(text: str, context: str) -> list[_QuantityInContext]:
         if not direction and quantity.value < 0:
             direction = -1
         quantities_in_context.append(
-            _QuantityInContext(quantity, weights, direction, f"{word} {_get_source_text(quantity)}".strip())
+            _QuantityInContext(quantity, weights, direction, f"{word} {quantity.full_text}".strip())
         )
     return quantities_in_context
 
@@ -382,7 +387,7 @@ def _are_comparable(first_quantity: Quantity, second_quantity: Quantity) -> bool
     return second_quantity.unit.is_kind_of(first_quantity.unit) and is_same_rate
 
 
-def _is_equal_after_rounding(first_quantity: Quantity, second_quantity: Quantity) -> bool:
+def _is_almost_equal(first_quantity: Quantity, second_quantity: Quantity) -> bool:
     """Return whether two quantities with units differ by 1% at most, for example 340 and 342."""
     if first_quantity.unit is None or second_quantity.unit is None or first_quantity.is_in_words:
         return False
@@ -406,10 +411,12 @@ def find_opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
     sentence_words, source_words = _tokenise(sentence), _tokenise(source)
     distinct_words, distinct_source_words = set(sentence_words), set(source_words)
     source_uses = {
-        reach: {_build_use(source_words, index, reach) for index, word in enumerate(source_words) if word in _OPPOSABLE}
-        for reach in (_SCOPE, _CONTEXT_REACH)
+        reach: {
+            _describe_use(source_words, index, reach) for index, word in enumerate(source_words) if word in _OPPOSABLE
+        }
+        for reach in (_NEGATION_SCOPE, _CONTEXT_REACH)
     }
-    compared_uses: set[_Use] = set()
+    compared_uses: set[_WordUse] = set()
     differences = []
     for index, word in enumerate(sentence_words):
         alternatives = _ALTERNATIVES.get(word)
@@ -417,8 +424,10 @@ def find_opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
             continue
         synonyms = _SYNONYMS.get(word, frozenset()) | {word}
         # If both directions are named, only adjacent words are compared.
-        reach = _SCOPE if alternatives & distinct_words and synonyms & distinct_source_words else _CONTEXT_REACH
-        use = _build_use(sentence_words, index, reach)
+        reach = (
+            _NEGATION_SCOPE if alternatives & distinct_words and synonyms & distinct_source_words else _CONTEXT_REACH
+        )
+        use = _describe_use(sentence_words, index, reach)
         if use in compared_uses:
             continue
         compared_uses.add(use)
@@ -457,7 +466,7 @@ def find_opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
     return tuple(dict.fromkeys((*differences, *_find_negated_words(sentence_words, source_words))))
 
 
-class _Use(NamedTuple):
+class _WordUse(NamedTuple):
     """Use of a word in a text; uses with the same context are equal."""
 
     word: str
@@ -466,8 +475,8 @@ class _Use(NamedTuple):
     """Stems of the content words around the word."""
 
 
-def _build_use(tokens: Sequence[str], index: int, reach: int) -> _Use:
-    return _Use(tokens[index], _is_negated(tokens, index), _find_context_stems(tokens, index, reach))
+def _describe_use(tokens: Sequence[str], index: int, reach: int) -> _WordUse:
+    return _WordUse(tokens[index], _is_negated(tokens, index), _find_context_stems(tokens, index, reach))
 
 
 class _Negations(NamedTuple):
@@ -511,7 +520,7 @@ def _find_negations(tokens: Sequence[str]) -> _Negations:
         n_words_in_scope -= 1
         stems = content_words(token)
         if token in _NEGATIONS:
-            n_words_in_scope, is_negating = _SCOPE + 1, tokens[index - 1 : index] not in (["and"], ["but"])
+            n_words_in_scope, is_negating = _NEGATION_SCOPE + 1, tokens[index - 1 : index] not in (["and"], ["but"])
         elif token == "only":
             n_words_in_scope = 0
         elif stems:
@@ -592,7 +601,7 @@ def _find_capitalised_words(text: str) -> dict[str, frozenset[tuple[int, str]]]:
 
     A neighbour consists of a side (-1: left, 1: right) and the stem of the adjacent content word.
     """
-    words = [word for word in _WORD_OR_SIGN.findall(text) if len(word) > _SCOPE and content_words(word)]
+    words = [word for word in _WORD_OR_SIGN.findall(text) if len(word) > 3 and content_words(word)]
     neighbours_by_word: dict[str, frozenset[tuple[int, str]]] = {}
     for index, word in enumerate(words):
         if _CAPITAL.fullmatch(word):
@@ -613,7 +622,7 @@ def _tokenise(text: str) -> list[str]:
 def _is_negated(tokens: Sequence[str], index: int) -> bool:
     """Return whether a negation precedes a word: "did not increase", "no decrease"."""
     return tokens[index] not in _NOT_NEGATABLE and (
-        any(token in _NEGATIONS for token in tokens[max(0, index - _SCOPE) : index])
+        any(token in _NEGATIONS for token in tokens[max(0, index - _NEGATION_SCOPE) : index])
         or "nor" in tokens[max(0, index - _CONTEXT_REACH) : index]
     )
 

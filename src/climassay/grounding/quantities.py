@@ -11,21 +11,23 @@ Rules for matching a quantity of a sentence with one of a passage:
   percentage points are two kinds.
 - Degrees of an unnamed scale are of any scale. A change of temperature ("warmed by 2 °C") is 3.6 °F and 2 K; other
   temperatures may be changes or readings of a thermometer: 30 °C is 54 °F or 86 °F.
-- Values are equal when rounding the passage's to the digits of the sentence gives the sentence's: 1.1 °C for 1.09 °C,
-  but not 1.09 °C for 1.1 °C. A bare whole number (a year, a count) must be exactly the same.
+- Values are equal if the passage's, rounded to the digits of the sentence's, equals it: 1.1 °C for 1.09 °C, but not
+  1.09 °C for 1.1 °C. An integer without a unit (a year, a count) must be exactly the same.
 - A number without a unit may have any unit in the passage.
-- A margin ("± 2.1 days") backs only what is called one.
-- A number with a minus sign needs one in the passage; without one, words ("fell by") may carry the sign.
-- "37 Gt" beside "annual" or "each year" is as good as "37 Gt per year".
-- A bound ("more than 3 K", "at most 2 °C") needs a figure on its side and near enough to be summed up by it, or the
-  same bound; never the opposite one. "Below" and "above" also take the figure itself: thresholds are named so. "Over"
-  is a bound but for years, times, lengths and areas, over which something may happen or extend.
-- Years take no unit from what follows: "from 1.3 mm in 1901 to 1971 to 3.7 mm". A period may name its last year by two
-  digits (2006–18). A century ("the 19th century") is also that of a period or decade within it.
-- Commas and points mean what the text's language and its other figures say (:mod:`climassay.grounding.numerals`).
-  Shares ("1 in 5" for 20%), multiples, months and ranks in words back figures ("two-thirds" for 67%), and only the
-  text check compares those without digits.
-- Digits that the reader of a PDF has torn apart ("201 0–2019", "1. 5 °C") are joined first.
+- A margin ("± 2.1 days") confirms only a number that is called a margin or uncertainty.
+- A number with a minus sign needs one in the passage. A number without one also matches a negative number, because
+  words such as "fell by" may express the sign.
+- "37 Gt" beside "annual" or "each year" equals "37 Gt per year".
+- A bound ("more than 3 K", "at most 2 °C") is confirmed by a value on its side that differs from it by at most one unit
+  of its last non-zero digit, or by the same bound; never by the opposite one. "Below" and "above" also match the value
+  itself, because thresholds are named so. "Over" makes a bound except before years, times, lengths and areas, over
+  which something may happen or extend.
+- A year takes no unit from the text after it: "from 1.3 mm in 1901 to 1971 to 3.7 mm". A period may name its last year
+  by two digits (2006–18). A century ("the 19th century") is confirmed by a period or decade within it.
+- The text's language and its other numbers decide the meaning of commas and points
+  (:mod:`climassay.grounding.numerals`). Shares ("1 in 5" for 20%), multiples, months and ranks in words confirm numbers
+  ("two-thirds" for 67%); only the check of texts also searches for those in a sentence.
+- Digits between which a PDF reader inserted spaces ("201 0–2019", "1. 5 °C") are joined first.
 """
 
 import re
@@ -129,9 +131,9 @@ _NO_QUANTITY = re.compile(
     r"[A-Za-z]+-(?![12]\d{3}\b)\d[\d.]*"  # names such as carbon-14
     r"|\b(?:W\s?m|yr|kg|ha|km)\s?[-−–]\s?[123]\b(?!\.?\d)|(?<=\bkm) 2\b"  # exponents of units
 )
-_TORN_POINT = re.compile(r"(?<=[ (\[–-])(\d{1,2}\.) (\d{1,2})(?![\d.,])")
-_TORN_YEAR = r"[12](?: ?\d){3}"
-_TORN_PERIOD = re.compile(rf"(?<![\w.,])({_TORN_YEAR})(\s?[-–—]\s?|\s?to\s)({_TORN_YEAR})(?![.,]?\d)")
+_SPLIT_DECIMAL = re.compile(r"(?<=[ (\[–-])(\d{1,2}\.) (\d{1,2})(?![\d.,])")
+_SPLIT_YEAR = r"[12](?: ?\d){3}"
+_SPLIT_PERIOD = re.compile(rf"(?<![\w.,])({_SPLIT_YEAR})(\s?[-–—]\s?|\s?to\s)({_SPLIT_YEAR})(?![.,]?\d)")
 _SHORT_PERIOD = re.compile(r"(?<![\w.,–-])((?:1[5-9]|20)\d\d)([-–])(\d\d)(?![\w.,]?\d|[-–]\d)")
 _EARLIEST, _LATEST = 1500, 2300
 """Earliest and latest year of a period whose split or shortened years are repaired (1951-80)."""
@@ -187,6 +189,11 @@ class Quantity:
     is_margin: bool = False
     """Whether the quantity is the margin of another one ("± 2.1 days") or is called its uncertainty."""
 
+    @property
+    def full_text(self) -> str:
+        """Quantity as written, with the words that make it a bound if it is one."""
+        return self.bounded or self.text
+
 
 def find_quantities(text: str, context: str = "") -> tuple[Quantity, ...]:
     """Return the quantities in a text, in order.
@@ -237,7 +244,7 @@ def find_foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str
         for quantity in find_quantities(sentence)
         if not any(confirms(source_quantity, quantity) for source_quantity in source_quantities)
     )
-    return tuple(dict.fromkeys(quantity.bounded or quantity.text for quantity in foreign_quantities))
+    return tuple(dict.fromkeys(quantity.full_text for quantity in foreign_quantities))
 
 
 def confirms(source: Quantity, target: Quantity) -> bool:
@@ -389,24 +396,25 @@ def _locate_quantities(text: str, context: str = "") -> tuple[str, tuple[_Locate
 def _repair_numbers(text: str) -> str:
     """Convert LaTeX to plain characters, join numbers that were split, and complete shortened years."""
 
-    def point(match: re.Match[str]) -> str:
-        return match[1] + match[2] if _is_measured(match.string, match.end()) else match[0]
+    def join_decimal(match: re.Match[str]) -> str:
+        return match[1] + match[2] if _has_unit_after(match.string, match.end()) else match[0]
 
-    def period(match: re.Match[str]) -> str:
+    def join_period(match: re.Match[str]) -> str:
         first_year, last_year = (match[group].replace(" ", "") for group in (1, 3))
         return (
             first_year + match[2] + last_year if _EARLIEST <= int(first_year) < int(last_year) <= _LATEST else match[0]
         )
 
-    def short(match: re.Match[str]) -> str:
+    def complete_period(match: re.Match[str]) -> str:
         first_year, dash, last_digits = match.groups()
-        is_year = last_digits > first_year[2:] and not _is_measured(match.string, match.end())
+        is_year = last_digits > first_year[2:] and not _has_unit_after(match.string, match.end())
         return first_year + dash + first_year[:2] + last_digits if is_year else match[0]
 
-    return _SHORT_PERIOD.sub(short, _TORN_PERIOD.sub(period, _TORN_POINT.sub(point, plain_latex(text))))
+    joined_text = _SPLIT_PERIOD.sub(join_period, _SPLIT_DECIMAL.sub(join_decimal, plain_latex(text)))
+    return _SHORT_PERIOD.sub(complete_period, joined_text)
 
 
-def _is_measured(text: str, position: int) -> bool:
+def _has_unit_after(text: str, position: int) -> bool:
     """Return whether a unit or magnitude follows the number that ends at ``position``."""
     start = max(0, position - _MAX_UNIT_LENGTH)  # Some units depend on the digits before them.
     plain_text, position = text[start : position + _MAX_UNIT_LENGTH].translate(_CHARACTERS), position - start
@@ -502,7 +510,7 @@ def _locate_worded(text: str, plain_text: str, worded_quantity: WordedQuantity) 
 
 def _locate_number(text: str, plain_text: str, match: re.Match[str], number_format: NumberFormat) -> _LocatedQuantity:
     number = match[0].lower()
-    numeral = read_numeral(match, number_format, has_unit=_is_measured(plain_text, match.end()))
+    numeral = read_numeral(match, number_format, has_unit=_has_unit_after(plain_text, match.end()))
     looks_like_year = bool(_YEAR_LIKE.fullmatch(number))
     money, start = read_currency_before(plain_text, match.start())
     value, decimals = numeral.value, numeral.decimals

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import pairwise
 
-from climassay.reporting.marking import Piece, letters, mark_spans
+from climassay.reporting.marking import Piece, highlight_spans, letters
 
 MIN_QUOTED_WORDS = 3
 """Minimum number of words of a valid quotation."""
@@ -49,7 +49,7 @@ def find_quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
 
 def mark_quotations(text: str, quotations: Iterable[str]) -> tuple[Piece, ...]:
     """Split a text into pieces and mark the quoted pieces. Quotations that do not occur in the text are ignored."""
-    return mark_spans(text, [span for quotation in quotations for span in find_quoted_spans(quotation, text)])
+    return highlight_spans(text, [span for quotation in quotations for span in find_quoted_spans(quotation, text)])
 
 
 def _normalise_source(text: str) -> str:

@@ -55,7 +55,7 @@ _REPORT_PAGE = re.compile(
     r"\s+(?:on\s+)?(?:pp?\.|pages?)\s*(?P<page>\d{1,4})"
 )
 """Pattern of a reference, in running text, to a page of an IPCC report."""
-_SENTENCE_END = ".,;:!?'\u2019\u201d*_"
+_TRAILING_PUNCTUATION = ".,;:!?'\u2019\u201d*_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +113,18 @@ class ReferenceChecker:
         documents: Documents of the collections.
         passages: Citations of numbered passages by number, for example those in the prompt of the text's author.
         entries: Entries of the text's list of references, by number.
-        ask: Function such as :func:`check_address` that returns whether an address exists, or None if that is unknown.
-            Without it, nothing is requested.
+        address_exists: Function such as :func:`check_address` that returns whether an address exists, or None if that
+            is unknown. Without it, nothing is requested.
     """
 
     documents: "Sequence[StoredDocument]" = ()
     passages: Mapping[int, str] = field(default_factory=dict)
     entries: Mapping[int, str] = field(default_factory=dict)
-    ask: Callable[[str], bool | None] | None = None
+    address_exists: Callable[[str], bool | None] | None = None
     _answers: dict[str, bool | None] = field(default_factory=dict, init=False, repr=False)
 
     @property
-    def known(self) -> frozenset[int]:
+    def valid_numbers(self) -> frozenset[int]:
         """Numbers that a citation may contain: those of passages and of list entries."""
         return frozenset({*self.passages, *self.entries})
 
@@ -149,7 +149,7 @@ class ReferenceChecker:
         if number in self.entries:
             result = self.check_entry(self.entries[number])
             return replace(result, text=f"{text} {result.text}", kind="number")
-        if self.known:
+        if self.valid_numbers:
             return CheckedReference(text, "number", "invented", "There is no entry of this number.")
         return CheckedReference(text, "number", "not checked", "The text has no list of references to look it up in.")
 
@@ -241,11 +241,11 @@ class ReferenceChecker:
         return self._request_address(text, "url", address)
 
     def _request_address(self, text: str, kind: ReferenceKind, address: str) -> CheckedReference:
-        if self.ask is None:
+        if self.address_exists is None:
             reason = "Its form is right; whether it exists was not asked, for no request was allowed."
             return CheckedReference(text, kind, "not checked", reason)
         if address not in self._answers:
-            self._answers[address] = self.ask(address)
+            self._answers[address] = self.address_exists(address)
         match self._answers[address]:
             case True:
                 return CheckedReference(
@@ -308,7 +308,7 @@ def check_address(address: str) -> bool | None:
 def _strip_punctuation(text: str) -> str:
     """Remove trailing punctuation and unmatched closing brackets from a text."""
     end, n_unmatched = len(text), text.count(")") - text.count("(")
-    while end and (text[end - 1] in _SENTENCE_END or (text[end - 1] == ")" and n_unmatched > 0)):
+    while end and (text[end - 1] in _TRAILING_PUNCTUATION or (text[end - 1] == ")" and n_unmatched > 0)):
         end -= 1
         n_unmatched -= text[end] == ")"
     return text[:end]

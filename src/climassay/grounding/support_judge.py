@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from climassay.corpus.documents import Passage
-from climassay.grounding.quotations import is_quoted
+from climassay.grounding.quotations import MIN_QUOTED_WORDS, is_quoted
 from climassay.models.contract import (
     Completion,
     GenerationRequest,
@@ -91,8 +91,6 @@ class SupportJudge:
         return [_parse_judgement(answer, passages) for answer, (_, _, passages) in zip(answers, questions, strict=True)]
 
 
-_MIN_QUOTED_WORDS = 3
-"""Minimum number of words of a valid quotation by the judge."""
 _RELATIONS = ("supports", "contradicts", "settles nothing")
 
 
@@ -109,7 +107,7 @@ def _parse_judgement(answer: Completion, passages: Sequence[Passage]) -> tuple[J
         return Judgement(None, reason, error="The reply is not what was asked for."), None
     named_passage = passages[number - 1] if 0 < number <= len(passages) else None
     # The quotation may be right although the number is wrong. One or two words occur in many passages.
-    is_long_enough = len(quotation.split()) >= _MIN_QUOTED_WORDS
+    is_long_enough = len(quotation.split()) >= MIN_QUOTED_WORDS
     candidates = (named_passage, *passages) if is_long_enough else ()
     quoted_passage = next(
         (passage for passage in candidates if passage is not None and is_quoted(quotation, passage.text)), None

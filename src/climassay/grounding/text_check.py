@@ -204,8 +204,8 @@ def check_sentences(
     encoder: Encoder | None = None,
     passages: Mapping[int, Passage] | None = None,
     judge: SupportJudge | None = None,
-    overstated: FindOverstatement | None = None,
-    ask: Callable[[str], bool | None] | None = None,
+    find_overstatement: FindOverstatement | None = None,
+    address_exists: Callable[[str], bool | None] | None = None,
     k: int = N_PASSAGES,
     on_progress: Callable[[int], None] | None = None,
 ) -> tuple[CheckedSentence, ...]:
@@ -218,9 +218,9 @@ def check_sentences(
         passages: Passages by the numbers with which the text cites them. A sentence is compared with those that it
             cites; without a group, it is compared with all of them.
         judge: Judge that reads each sentence with its passages; without it, no sentence is supported.
-        overstated: Function that finds overstated certainty.
-        ask: Function that requests DOIs and addresses (:func:`~climassay.grounding.references.check_address`); None
-            disables requests.
+        find_overstatement: Function that finds overstated certainty.
+        address_exists: Function that requests DOIs and addresses
+            (:func:`~climassay.grounding.references.check_address`); None disables requests.
         k: Number of passages compared with each sentence.
         on_progress: Callback that receives 1 for each finished sentence.
 
@@ -239,12 +239,12 @@ def check_sentences(
     encoder = encoder or (group.encoder if group else None)
     if encoder is None:
         raise InputError("An encoder is needed to compare sentences.")
-    claims = _read_claims(text, group, numbered_passages, ask)
+    claims = _read_claims(text, group, numbered_passages, address_exists)
     passages_by_claim = _select_passages(claims, group, numbered_passages, k)
     comparisons_by_claim = _compare_with_passages(claims, passages_by_claim, encoder)
     checked_sentences = []
     for claim, comparisons in zip(claims, comparisons_by_claim, strict=True):
-        checked_sentences.append(_check_by_rules(claim, comparisons, text, overstated))
+        checked_sentences.append(_check_by_rules(claim, comparisons, text, find_overstatement))
         if on_progress is not None and judge is None:
             on_progress(1)
     if judge is not None:
@@ -263,18 +263,19 @@ def _read_claims(
     text: str,
     group: SearchedCollections | None,
     passages: Mapping[int, Passage],
-    ask: Callable[[str], bool | None] | None,
+    address_exists: Callable[[str], bool | None] | None,
 ) -> list[_PreparedSentence]:
     reference_list = ReferenceList.split(text)
     citations = {number: passage.citation for number, passage in passages.items()}
-    checker = ReferenceChecker(() if group is None else group.documents(), citations, reference_list.numbered, ask)
+    documents = () if group is None else group.documents()
+    checker = ReferenceChecker(documents, citations, reference_list.numbered, address_exists)
     claims: list[_PreparedSentence] = []
     previous_text = ""
     paragraphs = [line for line in reference_list.body.splitlines() if line.strip()]
     for paragraph, line in enumerate(paragraphs):
         is_heading = bool(_HEADING.match(line))
         plain_line = re.sub(r"\*\*|__|`", "", _MARKUP.sub("", line))
-        for sentence in read_citations(expand_links(plain_line), checker.known):
+        for sentence in read_citations(expand_links(plain_line), checker.valid_numbers):
             if not re.search(r"\w", sentence.text):
                 continue
             plain_text = _YEAR_OF_A_WORK.sub("", remove_addresses(sentence.plain))
@@ -420,7 +421,10 @@ def _compute_covered_share(claim: str, text: str) -> float:
 
 
 def _check_by_rules(
-    claim: _PreparedSentence, comparisons: Sequence[_Comparison], text: str, overstated: FindOverstatement | None
+    claim: _PreparedSentence,
+    comparisons: Sequence[_Comparison],
+    text: str,
+    find_overstatement: FindOverstatement | None,
 ) -> CheckedSentence:
     """Check a claim by its words, quantities and cosines, without a judge."""
     checked_sentence = CheckedSentence(
@@ -451,8 +455,9 @@ def _check_by_rules(
         *(Difference(term, "") for term in missing_terms),
     )
     nearest_evidence = similar_comparisons[0].evidence
-    if overstated is not None:
-        checked_sentence = replace(checked_sentence, overstated=overstated(claim.plain, nearest_evidence.quotation))
+    if find_overstatement is not None:
+        overstatement = find_overstatement(claim.plain, nearest_evidence.quotation)
+        checked_sentence = replace(checked_sentence, overstated=overstatement)
     if contradicting_quantities:
         status: Status = "contradicted"
         reason = f"The passage says otherwise: {_describe_differences(differences)}."

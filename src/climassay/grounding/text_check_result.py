@@ -103,7 +103,7 @@ class TextCheck(Result):
         marks = [
             (sentence.text, sentence.status, problem, *_quotation_cells(sentence))
             for sentence in self.marked
-            for problem in problems(sentence)
+            for problem in list_problems(sentence)
         ]
         references = [
             (reference.text, reference.status, reference.reason)
@@ -151,7 +151,12 @@ class TextCheck(Result):
 
         counts = count_statuses(self.sentences)
         return render_page(
-            template, check=self, counts=counts, problems=problems, relations=RELATIONS, evidence_links=evidence_links
+            template,
+            check=self,
+            counts=counts,
+            problems=list_problems,
+            relations=RELATIONS,
+            evidence_links=evidence_links,
         )
 
 
@@ -175,7 +180,7 @@ def _quotation_cells(sentence: "CheckedSentence") -> tuple[str, str]:
     return f"{RELATIONS[decisive_evidence.relation]}: {decisive_evidence.quotation}", decisive_evidence.citation
 
 
-def problems(sentence: "CheckedSentence") -> list[str]:
+def list_problems(sentence: "CheckedSentence") -> list[str]:
     """Return the reasons for marking a sentence, one sentence per reason."""
     is_doubtful = sentence.status in ("contradicted", "unsupported") or (
         sentence.status == "similar" and sentence.differing
@@ -185,6 +190,4 @@ def problems(sentence: "CheckedSentence") -> list[str]:
         differing_words = ", ".join(word.text for word in sentence.differing)
         reasons.append(f"The judge finds it supported, but a passage has something else than {differing_words}.")
     reasons += [sentence.overstated] if sentence.overstated else []
-    return reasons + [
-        f"{wrong_reference.text}: {wrong_reference.reason}" for wrong_reference in sentence.wrong_references
-    ]
+    return reasons + [f"{reference.text}: {reference.reason}" for reference in sentence.wrong_references]

@@ -13,7 +13,7 @@ from climassay import evaluation
 from climassay.errors import InputError
 from climassay.io import parse_rows, read_bytes
 from climassay.metrics import sentence_encoder
-from climassay.metrics.registry import Answered, Scorer, metrics_for
+from climassay.metrics.registry import AnswerItem, Scorer, metrics_for
 from climassay.models.contract import Message
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.questions import KINDS, PRIMER, TYPES, Kind, Level, Question, read_questions
@@ -27,7 +27,7 @@ MAX_TOKENS: dict[Kind, int] = {kind: question_type.max_tokens for kind, question
 
 
 @dataclass(frozen=True, slots=True)
-class Shots:
+class FewShotExamples:
     """Worked examples (few-shot examples) that precede every question."""
 
     pool: evaluation.ExamplePool
@@ -38,7 +38,7 @@ class Shots:
 
 
 @dataclass(frozen=True, slots=True)
-class PosedQuestion:
+class RenderedQuestion:
     """Question with its rendered prompt."""
 
     question: Question
@@ -59,10 +59,10 @@ class PosedQuestion:
         return tuple(separator + label for label in labels)
 
 
-def pose_questions(
-    questions: Sequence[Question], prompts: evaluation.TaskPrompts | None = None, shots: Shots | None = None
-) -> list[PosedQuestion]:
-    """Return questions of any kind with their prompts; options keep the order of the file.
+def render_questions(
+    questions: Sequence[Question], prompts: evaluation.TaskPrompts | None = None, shots: FewShotExamples | None = None
+) -> list[RenderedQuestion]:
+    """Render the prompts of questions of any kind; options keep the order of the file.
 
     As in ``climassay evaluate``, examples are drawn once for each kind, and none of ``questions`` can be an example. To
     get only some questions with the same examples, select from the result instead of from ``questions``.
@@ -77,15 +77,15 @@ def pose_questions(
             test = [question for question in questions if question.kind == kind]
             example_questions = shots.pool.draw(kind, shots.count, seed=shots.seed, test=test)
             examples[kind] = [evaluation.example_values(example) for example in example_questions]
-    posed_questions = []
+    rendered_questions = []
     for question in questions:
         prompt = templates.render(question, (), examples.get(question.kind, ()))
-        posed_questions.append(PosedQuestion(question, prompt.messages, prompt.assistant_prefix))
-    return posed_questions
+        rendered_questions.append(RenderedQuestion(question, prompt.messages, prompt.assistant_prefix))
+    return rendered_questions
 
 
-LEVELS: tuple[Level | None, ...] = ("base", "reasoning", "hypothetical", None)
-_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
+LEVEL_ORDER: tuple[Level | None, ...] = ("base", "reasoning", "hypothetical", None)
+_TASK_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 FRAMEWORK_KINDS = tuple(kind for kind, question_type in TYPES.items() if question_type.in_climaqa)
 """Kinds of questions that can be exported as tasks of other frameworks."""
 
@@ -98,7 +98,7 @@ class Benchmark:
     """Prefix of every task's name: lower-case letters, digits and underscores."""
     questions: tuple[Question, ...]
     prompts: evaluation.TaskPrompts
-    shots: Shots | None = None
+    shots: FewShotExamples | None = None
     skipped: tuple[str, ...] = ()
     """Reasons for omitted rows of the file, one sentence per row."""
 
@@ -111,11 +111,11 @@ class Benchmark:
     def levels(self, kind: Kind) -> tuple[Level | None, ...]:
         """Return the levels of the questions of a kind, easiest first; the last is None if a question has no level."""
         present_levels = {question.level for question in self.questions if question.kind == kind}
-        return tuple(level for level in LEVELS if level in present_levels)
+        return tuple(level for level in LEVEL_ORDER if level in present_levels)
 
-    def posed(self, kind: Kind) -> list[PosedQuestion]:
-        """Return the questions of one kind with their prompts, in the order of the file."""
-        return pose_questions(
+    def render(self, kind: Kind) -> list[RenderedQuestion]:
+        """Render the prompts of all questions of one kind, in the order of the file."""
+        return render_questions(
             [question for question in self.questions if question.kind == kind], self.prompts, self.shots
         )
 
@@ -126,7 +126,7 @@ class Benchmark:
             [row.question.id, row.question.kind, row.question.level, row.question.context, row.target, row.prefix]
             + [[message.role, message.content] for message in row.messages]
             for kind in self.kinds
-            for row in self.posed(kind)
+            for row in self.render(kind)
         ]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
 
@@ -163,9 +163,9 @@ def open_benchmark(
         raise InputError(f"{source.name} has no question of the kind {' or '.join(kinds)}.")
     if examples < 0:
         raise InputError(f"The number of examples is {examples}: give 0 or more.")
-    shots = Shots(evaluation.open_pool(pool), examples, seed) if examples else None
+    shots = FewShotExamples(evaluation.open_pool(pool), examples, seed) if examples else None
     templates = evaluation.TaskPrompts.load(prompts)
-    if name is not None and not _NAME.fullmatch(name):
+    if name is not None and not _TASK_NAME.fullmatch(name):
         raise InputError(
             f"The name {name!r} cannot begin the name of a task: use lower-case letters, digits and underscores."
         )
@@ -178,21 +178,21 @@ def benchmark_name(source: str) -> str:
     return "climassay_primer" if source == PRIMER else re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "benchmark"
 
 
-def prompt_row(row: PosedQuestion) -> dict[str, Any]:
+def to_prompt_row(rendered: RenderedQuestion) -> dict[str, Any]:
     """Return a question and its rendered prompt as a row of the data for lm-evaluation-harness and Inspect.
 
     Raises:
         InputError: The template has messages other than one user message, optionally after a system message.
     """
-    question = row.question
-    texts = {message.role: message.content for message in row.messages}
-    roles = [message.role for message in row.messages]
+    question = rendered.question
+    texts = {message.role: message.content for message in rendered.messages}
+    roles = [message.role for message in rendered.messages]
     if roles not in (["system", "user"], ["user"]):
         raise InputError(
             f"The template {question.kind} has the messages {', '.join(roles)}: lm-evaluation-harness takes "
             "one system and one user message; publish with a template of that form."
         )
-    turns = [*row.messages, *([Message("assistant", row.prefix)] if row.prefix else [])]
+    turns = [*rendered.messages, *([Message("assistant", rendered.prefix)] if rendered.prefix else [])]
     return {
         "id": question.id,
         "kind": question.kind,
@@ -203,31 +203,31 @@ def prompt_row(row: PosedQuestion) -> dict[str, Any]:
         "answer": question.answer,
         "system": texts.get("system", ""),
         "user": texts["user"],
-        "prefix": row.prefix,
-        "choices": list(row.choices),
-        "target": row.target,
+        "prefix": rendered.prefix,
+        "choices": list(rendered.choices),
+        "target": rendered.target,
         "messages": [{"role": turn.role, "content": turn.content} for turn in turns],
     }
 
 
 def question_from_row(row: Mapping[str, Any]) -> Question:
-    """Return the question in a row of :func:`prompt_row`, without its context and document."""
+    """Return the question in a row of :func:`to_prompt_row`, without its context and document."""
     fields = {name: row[name] for name in ("id", "kind", "question", "answer", "level", "correct")}
     return Question(**fields, options=tuple(row["options"]))
 
 
-def read_prompt_rows(file: Path) -> list[PosedQuestion]:
+def read_prompt_rows(file: Path) -> list[RenderedQuestion]:
     """Read the questions and prompts of a published file.
 
     Raises:
-        InputError: The file is missing or damaged, or its rows lack a field of :func:`prompt_row`.
+        InputError: The file is missing or damaged, or its rows lack a field of :func:`to_prompt_row`.
     """
     results = []
     try:
         for row in parse_rows(file, read_bytes(file)):
             turns = [Message(turn["role"], turn["content"]) for turn in row["messages"]]
             messages = turns[:-1] if row["prefix"] else turns
-            results.append(PosedQuestion(question_from_row(row), tuple(messages), row["prefix"]))
+            results.append(RenderedQuestion(question_from_row(row), tuple(messages), row["prefix"]))
     except (KeyError, TypeError) as error:
         raise InputError(f"{file} is not a file of prompts that climassay published: {error}.") from error
     return results
@@ -238,13 +238,13 @@ SCORES: Mapping[Kind, tuple[str, ...]] = {
 }
 """Names of the scores that can be computed without a second model, by kind of question, as in the tables of ``climassay
 evaluate``."""
-JUDGED: Mapping[Kind, tuple[str, ...]] = {
+ENTAILMENT_SCORES: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(metric.name for metric in metrics_for(kind) if metric.needs == "entailment") for kind in KINDS
 }
 """Names of the scores that need an entailment model, by kind of question."""
 
 
-def answer_of(question: Question, text: str) -> str:
+def extract_answer(question: Question, text: str) -> str:
     """Extract the answer from a model's text, without reasoning.
 
     The answer is the letter of the chosen option (empty if none is recognised), the first paragraph of a freeform
@@ -265,25 +265,27 @@ def score_answer(
         question: A question of any kind.
         text: Raw text of the model.
         encoder: Name of the encoder for ``phrase_similarity``; the bundled encoder by default.
-        entailment: Name of the entailment model for the scores of :data:`JUDGED`; None omits them.
+        entailment: Name of the entailment model for the scores of :data:`ENTAILMENT_SCORES`; None omits them.
 
     Returns:
-        Scores by the names of :data:`SCORES` and :data:`JUDGED`, each at most 1. All scores of an empty answer are 0.
-        Scores whose model failed are missing.
+        Scores by the names of :data:`SCORES` and :data:`ENTAILMENT_SCORES`, each at most 1. All scores of an empty
+        answer are 0. Scores whose model failed are missing.
     """
-    answer = answer_of(question, text)
+    answer = extract_answer(question, text)
     if question.type.has_options:
         return {"accuracy": float(bool(answer) and answer == question.type.expected_answer(question))}
     scorer = Scorer(
         sentence_encoder(encoder) if question.type.has_gap else BUNDLED_ENCODER,
-        entailment=None if entailment is None or not JUDGED[question.kind] else _judge(entailment),
+        entailment=None
+        if entailment is None or not ENTAILMENT_SCORES[question.kind]
+        else _load_cached_entailment(entailment),
     )
-    (scores,) = scorer.score(question.kind, [Answered(question.question, question.answer, answer)])
+    (scores,) = scorer.score(question.kind, [AnswerItem(question.question, question.answer, answer)])
     return scores
 
 
 @cache
-def _judge(name: str) -> "Entailment":
+def _load_cached_entailment(name: str) -> "Entailment":
     from climassay.metrics import load_entailment
 
     return load_entailment(name)

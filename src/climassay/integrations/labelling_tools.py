@@ -33,10 +33,10 @@ from climassay.io import parse_json, read_bytes, write_file
 from climassay.questions import option_letter
 
 T = TypeVar("T")
-VERDICTS = ("valid", "invalid")
-_FIELDS = {"question": "Question", "options": "Options", "answer": "Marked answer", "passages": "Passages"}
+VERDICT_CHOICES = ("valid", "invalid")
+_FIELD_TITLES = {"question": "Question", "options": "Options", "answer": "Marked answer", "passages": "Passages"}
 """Headings of the texts shown to annotators, by field."""
-_EDITS = {
+_EDIT_HINTS = {
     "edited_question": "Better words of the whole question or statement",
     "edited_answer": "A better answer; of a statement the term to mask",
     "edited_options": "All options, one a line",
@@ -45,8 +45,8 @@ _EDITS = {
 """Hints for the text fields in which annotators edit a question, by the name of the field."""
 
 
-def _annotator_texts(item: AnnotationItem) -> dict[str, str]:
-    """Return the item's texts for annotators by the keys of :data:`_FIELDS`; missing texts are empty."""
+def _item_texts(item: AnnotationItem) -> dict[str, str]:
+    """Return the item's texts for annotators by the keys of :data:`_FIELD_TITLES`; missing texts are empty."""
     wording = item.draft.wording
     options = [f"{option_letter(index)}) {text}" for index, text in enumerate(wording.options)]
     correct_answer = options[wording.correct] if options and wording.correct is not None else wording.answer
@@ -59,7 +59,7 @@ def _annotator_texts(item: AnnotationItem) -> dict[str, str]:
     }
 
 
-def _read_list(file: Path, fault: str, required_field: str, noun: str) -> list[dict[str, Any]]:
+def _read_list(file: Path, error_prefix: str, required_field: str, noun: str) -> list[dict[str, Any]]:
     """Read a JSON list of objects.
 
     Raises:
@@ -74,11 +74,11 @@ def _read_list(file: Path, fault: str, required_field: str, noun: str) -> list[d
         if not all(isinstance(_annotations(task), list) for task in result):
             raise ValueError(f"the annotations of a {noun.removesuffix('s')} are a list")
     except ValueError as error:
-        raise InputError(f"{file} {fault} (JSON): {error}.") from None
+        raise InputError(f"{file} {error_prefix} (JSON): {error}.") from None
     return result
 
 
-def _gathered(
+def _read_entries(
     entry_label: str, entries: Iterable[tuple[int, T]], read_labels: Callable[[T], list[Label]]
 ) -> AnnotationFile:
     """Read the labels of numbered entries.
@@ -98,37 +98,37 @@ def _gathered(
 
 # Label Studio
 
-TO = "question"
+TARGET_NAME = "question"
 """Name of the text to which all answers refer."""
-META = "climassay"
+META_KEY = "climassay"
 
 
-def interface() -> str:
+def labelling_interface() -> str:
     """Return Label Studio's labelling interface as XML, to paste into the settings of a project."""
     view = ElementTree.Element("View")
-    for name, title in _FIELDS.items():
+    for name, title in _FIELD_TITLES.items():
         ElementTree.SubElement(view, "Header", value=title, size="5")
         ElementTree.SubElement(view, "Text", name=name, value=f"${name}")
 
     def text_area(parent: ElementTree.Element, name: str, hint: str) -> None:
         lines, max_lines = ("1", "10") if name == "edited_options" else ("2", "1")
         options = {"placeholder": hint, "rows": lines, "maxSubmissions": max_lines, "editable": "true"}
-        ElementTree.SubElement(parent, "TextArea", options, name=name, toName=TO)
+        ElementTree.SubElement(parent, "TextArea", options, name=name, toName=TARGET_NAME)
 
     choices = {"choice": "single", "required": "true", "showInline": "true"}
-    verdict = ElementTree.SubElement(view, "Choices", choices, name="verdict", toName=TO)
+    verdict = ElementTree.SubElement(view, "Choices", choices, name="verdict", toName=TARGET_NAME)
     view_by_verdict = {}
-    for word in VERDICTS:
+    for word in VERDICT_CHOICES:
         ElementTree.SubElement(verdict, "Choice", value=word, hotkey=word[0])
         visibility_options = {"visibleWhen": "choice-selected", "whenTagName": "verdict", "whenChoiceValue": word}
         view_by_verdict[word] = ElementTree.SubElement(view, "View", visibility_options)
     reasons = ElementTree.SubElement(
-        view_by_verdict["invalid"], "Choices", name="reasons", toName=TO, choice="multiple"
+        view_by_verdict["invalid"], "Choices", name="reasons", toName=TARGET_NAME, choice="multiple"
     )
     for reason in ANNOTATION_REASONS:
         ElementTree.SubElement(reasons, "Choice", value=reason.words, alias=reason.name, hotkey=reason.key)
     ElementTree.SubElement(view_by_verdict["valid"], "Header", value="Better words, where they are needed", size="5")
-    for name, hint in _EDITS.items():
+    for name, hint in _EDIT_HINTS.items():
         text_area(view_by_verdict["valid"], name, hint)
     text_area(view, "remark", "Remark")
     ElementTree.indent(view)
@@ -145,32 +145,32 @@ def write_label_studio(folder: Path, items: Iterable[AnnotationItem], *, confide
     for item in items:
         draft = item.draft
         task: dict[str, Any] = {
-            "data": {"draft": draft.id, "kind": draft.kind, "level": draft.level, **_annotator_texts(item)},
-            "annotations": [_annotation(draft, label) for label in item.labels],
+            "data": {"draft": draft.id, "kind": draft.kind, "level": draft.level, **_item_texts(item)},
+            "annotations": [_to_annotation(draft, label) for label in item.labels],
         }
         if confidence and item.p_valid is not None:
-            prediction = _result("verdict", "choices", ["valid" if item.p_valid >= 0.5 else "invalid"])
+            prediction = _result_item("verdict", "choices", ["valid" if item.p_valid >= 0.5 else "invalid"])
             task["predictions"] = [{"model_version": "validator", "score": item.p_valid, "result": [prediction]}]
         tasks.append(task)
-    write_file(folder / "interface.xml", interface().encode())
+    write_file(folder / "interface.xml", labelling_interface().encode())
     text = json.dumps(tasks, ensure_ascii=False, indent=1, allow_nan=False)
     write_file(folder / "tasks.json", text.encode())
     return len(tasks)
 
 
-def _result(name: str, kind: str, values: list[str]) -> dict[str, Any]:
+def _result_item(name: str, kind: str, values: list[str]) -> dict[str, Any]:
     value = {"choices" if kind == "choices" else "text": values}
-    return {"id": name, "from_name": name, "to_name": TO, "type": kind, "value": value}
+    return {"id": name, "from_name": name, "to_name": TARGET_NAME, "type": kind, "value": value}
 
 
-def _annotation(draft: Draft, label: Label) -> dict[str, Any]:
-    verdict, fields = VERDICTS[0 if label.accepted else 1], label_fields(draft, label)
-    results = [_result("verdict", "choices", [verdict])]
-    results += [_result("reasons", "choices", list(label.reasons))] if label.reasons else []
-    results += [_result(name, "textarea", values) for name, values in fields.items()]
+def _to_annotation(draft: Draft, label: Label) -> dict[str, Any]:
+    verdict, fields = VERDICT_CHOICES[0 if label.accepted else 1], label_fields(draft, label)
+    results = [_result_item("verdict", "choices", [verdict])]
+    results += [_result_item("reasons", "choices", list(label.reasons))] if label.reasons else []
+    results += [_result_item(name, "textarea", values) for name, values in fields.items()]
     content = label_from_fields({draft.id: draft}, draft.id, verdict, label.reasons, fields)
     results[0]["meta"] = {
-        META: {
+        META_KEY: {
             "key": label.key,
             "annotator": label.annotator,
             "made_at": label.made_at,
@@ -198,7 +198,7 @@ def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile
         for number, task in enumerate(tasks, start=1)
         for annotation in _annotations(task)
     )
-    return _gathered(f"{path.name}, task", entries, lambda entry: _label_studio_labels(*entry, drafts))
+    return _read_entries(f"{path.name}, task", entries, lambda entry: _label_studio_labels(*entry, drafts))
 
 
 def _annotations(task: Mapping[str, Any]) -> Any:
@@ -219,7 +219,7 @@ def _label_studio_labels(
     reasons = [names.get(name, name) for name in values.get("reasons", ())]
     content = label_from_fields(drafts, data.get("draft"), values["verdict"][0], reasons, values)
     for result in annotation["result"]:
-        metadata = (result.get("meta") or {}).get(META)
+        metadata = (result.get("meta") or {}).get(META_KEY)
         if metadata and metadata.get("content") == content_key(
             "content", content
         ):  # written here, and not changed there
@@ -255,14 +255,14 @@ GUIDELINES = (
 def argilla_settings(overlap: int = 1) -> dict[str, Any]:
     """Return the settings of an Argilla dataset, for ``rg.Settings.from_json``."""
     text = {"type": "text", "use_markdown": False}
-    verdict = {"type": "label_selection", "options": [{"value": word, "text": word} for word in VERDICTS]}
+    verdict = {"type": "label_selection", "options": [{"value": word, "text": word} for word in VERDICT_CHOICES]}
     reasons = {
         "type": "multi_label_selection",
         "options": [{"value": reason.name, "text": reason.words} for reason in ANNOTATION_REASONS],
         "visible_options": len(ANNOTATION_REASONS),
         "options_order": "natural",
     }
-    texts = {"remark": "Remark", **_EDITS}
+    texts = {"remark": "Remark", **_EDIT_HINTS}
     terms = {"type": "terms", "visible_for_annotators": True, "values": None}
     return {
         "guidelines": GUIDELINES,
@@ -270,7 +270,7 @@ def argilla_settings(overlap: int = 1) -> dict[str, Any]:
         "distribution": {"strategy": "overlap", "min_submitted": overlap},
         "fields": [
             {"name": name, "title": title, "required": name == "question", "settings": text}
-            for name, title in _FIELDS.items()
+            for name, title in _FIELD_TITLES.items()
         ],
         "questions": [
             {"name": "verdict", "title": "Is it valid?", "required": True, "settings": verdict},
@@ -309,7 +309,7 @@ def write_argilla(
         InputError: An id is not a UUID, or the folder cannot be written.
     """
     user_ids = {annotator: _user_id(annotator, text) for annotator, text in (users or {}).items()}
-    records = [_record(item, user_ids) for item in items]
+    records = [_to_record(item, user_ids) for item in items]
     settings = argilla_settings(overlap)
     common_settings = {part: settings[part] for part in ("guidelines", "allow_extra_metadata", "distribution")}
     dataset = {"id": None, "name": name, "status": "draft", **common_settings}
@@ -325,12 +325,12 @@ def _user_id(annotator: str, text: str) -> str:
         raise InputError(f"{text!r} is not an id of a user in Argilla, as {annotator} is mapped to.") from None
 
 
-def _record(item: AnnotationItem, users: Mapping[str, str]) -> dict[str, Any]:
+def _to_record(item: AnnotationItem, users: Mapping[str, str]) -> dict[str, Any]:
     draft = item.draft
     responses: dict[str, list[dict[str, Any]]] = {}
     for label in item.labels:
         if label.annotator in users and not label.adjudicates:
-            answers: dict[str, Any] = {"verdict": VERDICTS[0 if label.accepted else 1]}
+            answers: dict[str, Any] = {"verdict": VERDICT_CHOICES[0 if label.accepted else 1]}
             answers |= {"reasons": list(label.reasons)} if label.reasons else {}
             for name, values in label_fields(draft, label).items():
                 lines = [" ".join(value.split()) for value in values] if name == "edited_options" else values
@@ -345,7 +345,7 @@ def _record(item: AnnotationItem, users: Mapping[str, str]) -> dict[str, Any]:
         suggestions["reasons"] = {"value": list(item.preselected), "score": None, "agent": "screening"}
     return {
         "id": draft.id,
-        "fields": {name: text for name, text in _annotator_texts(item).items() if text},
+        "fields": {name: text for name, text in _item_texts(item).items() if text},
         "metadata": {"kind": draft.kind, "level": draft.level},
         "suggestions": suggestions,
         "responses": responses,
@@ -372,7 +372,7 @@ def read_argilla(path: Path, drafts: Mapping[str, Draft], users: Mapping[str, st
     records = _read_list(file, "holds no records of Argilla", "responses", "records")
     names = {_user_id(annotator, text): annotator for annotator, text in (users or {}).items()}
     entries = enumerate(records, start=1)
-    return _gathered(f"{file.name}, record", entries, lambda record: _argilla_labels(record, drafts, names))
+    return _read_entries(f"{file.name}, record", entries, lambda record: _argilla_labels(record, drafts, names))
 
 
 def _argilla_labels(record: Mapping[str, Any], drafts: Mapping[str, Draft], names: Mapping[str, str]) -> list[Label]:
@@ -384,7 +384,7 @@ def _argilla_labels(record: Mapping[str, Any], drafts: Mapping[str, Draft], name
     labels = []
     for user, answers in by_user.items():
         if answers.get("verdict"):
-            edits = {name: [str(answers[name])] for name in ("remark", *_EDITS) if answers.get(name)}
+            edits = {name: [str(answers[name])] for name in ("remark", *_EDIT_HINTS) if answers.get(name)}
             options = edits.get("edited_options", [""])[0].splitlines()
             edits["edited_options"] = [line.strip() for line in options if line.strip()]
             annotator = names.get(user, f"argilla:{user}")

@@ -13,10 +13,10 @@ from climassay.questions import TYPES, Kind, Level
 
 VERSION = 1
 """Version of the tasks, to be increased if the prompts or scores of the same questions change."""
-BASE = "_base_yaml"
-GROUP = "_group.yaml"
-DOCUMENTS = "documents.py"
-_DOCUMENTS = '''\
+BASE_FILE = "_base_yaml"
+GROUP_FILE = "_group.yaml"
+LOADER_FILE = "documents.py"
+_LOADER_SOURCE = '''\
 """Loads the rows that a task's YAML file names, wherever this folder lies."""
 
 from pathlib import Path
@@ -56,7 +56,7 @@ class HarnessTask:
         return ("acc",) if self.compares_options else SCORES[self.kind]
 
 
-def rows_file(kind: Kind, level: Level | None) -> str:
+def rows_file_name(kind: Kind, level: Level | None) -> str:
     """Return the name of the file that contains the rows of a kind and level."""
     return f"{kind}.jsonl" if level is None else f"{kind}_{level}.jsonl"
 
@@ -65,7 +65,11 @@ def harness_tasks(benchmark: Benchmark) -> list[HarnessTask]:
     """Return all tasks of a benchmark, ordered by form, then by level."""
     return [
         HarnessTask(
-            "_".join(part for part in (benchmark.name, form, level) if part), form, kind, level, rows_file(kind, level)
+            "_".join(part for part in (benchmark.name, form, level) if part),
+            form,
+            kind,
+            level,
+            rows_file_name(kind, level),
         )
         for kind in benchmark.kinds
         for form in ((kind, f"{kind}_letter") if TYPES[kind].has_options else (kind,))
@@ -108,13 +112,13 @@ def harness_files(benchmark: Benchmark, rows: str) -> dict[str, str]:
             }
         )
     group = {"group": benchmark.name, "task": parts, "metadata": {"version": VERSION}}
-    files = {BASE: _yaml(base_config), DOCUMENTS: _DOCUMENTS, GROUP: _yaml(group)}
-    return files | {f"{task.name}.yaml": _yaml(_task(task, rows)) for task in tasks}
+    files = {BASE_FILE: _to_yaml(base_config), LOADER_FILE: _LOADER_SOURCE, GROUP_FILE: _to_yaml(group)}
+    return files | {f"{task.name}.yaml": _to_yaml(_task_config(task, rows)) for task in tasks}
 
 
-def _task(task: HarnessTask, rows: str) -> dict[str, Any]:
+def _task_config(task: HarnessTask, rows: str) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        "include": BASE,
+        "include": BASE_FILE,
         "task": task.name,
         "dataset_kwargs": {"data_files": {"test": f"{rows}/{task.rows}"}},
     }
@@ -135,7 +139,7 @@ class _Function(str):
     """Name of a Python function that the harness imports."""
 
 
-def _yaml(data: Mapping[str, Any]) -> str:
+def _to_yaml(data: Mapping[str, Any]) -> str:
     import yaml
 
     class Dumper(yaml.SafeDumper):

@@ -32,13 +32,13 @@ from climassay.workspace import Workspace
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
 
-_CHAT = "\x1echat "
+_CHAT_PREFIX = "\x1echat "
 """Prefix of a context that contains a chat for a server as JSON; chats for local models are rendered as text."""
 SampleKey = tuple[str, int]
 """Name of a harness task and index of a sample in it."""
-UNKNOWN = -1000.0
+UNKNOWN_LOGPROB = -1000.0
 """Log-probability used if the request for a text failed, or if the answer names no choice."""
-_SAMPLING = {"until", "max_gen_toks", "do_sample", "temperature", "top_p", "seed"}
+_SAMPLING_OPTIONS = {"until", "max_gen_toks", "do_sample", "temperature", "top_p", "seed"}
 
 
 @register_model("climassay")
@@ -81,19 +81,19 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         config = {"model": model, "fingerprint": loaded_model.fingerprint, "max_gen_toks": int(max_gen_toks)}
         run = exit_stack.enter_context(records.run(command="lm-eval", config=config, seeds={}))
         exit_stack.callback(loaded_model.close)
-        self._ask(RecordedModel(loaded_model, records, run), int(max_gen_toks))
-        self._closing = exit_stack
+        self._initialise(RecordedModel(loaded_model, records, run), int(max_gen_toks))
+        self._exit_stack = exit_stack
         atexit.register(exit_stack.close)
 
-    def _ask(self, model: RecordedModel, max_gen_toks: int) -> None:
+    def _initialise(self, model: RecordedModel, max_gen_toks: int) -> None:
         super().__init__()
         self._model, self._max_gen_toks, self._name = model, max_gen_toks, model.name
-        self._served = not hasattr(contract.unwrap_model(model), "prompts")
-        if not self._served:
+        self._is_served = not hasattr(contract.unwrap_model(model), "prompts")
+        if not self._is_served:
             self.tokenizer = contract.unwrap_model(model).prompts.tokenizer
-        self._closing = ExitStack()
+        self._exit_stack = ExitStack()
         self._progress: ExperimentCallbacks | None = None
-        self.keeps_failures = False
+        self.collects_failures = False
         self.failures: dict[SampleKey, str] = {}
         self.unparsed: set[SampleKey] = set()
 
@@ -102,8 +102,8 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         """Wrap a recorded model from :func:`load_text_model`; the caller closes that model.
 
         Failed requests do not end the evaluation; :attr:`failures` contains their errors by task and sample. A model
-        behind a server answers multiple-choice questions by writing one of the choices; :attr:`unparsed` contains the
-        samples whose answer names none.
+        behind a server answers multiple-choice questions by generating one of the choices; :attr:`unparsed` contains
+        the samples whose answer names none.
 
         Args:
             model: Recorded model.
@@ -111,19 +111,19 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             progress: Callbacks for requests and answers.
         """
         instance = cls.__new__(cls)
-        instance._ask(model, max_gen_toks)
-        instance._progress, instance.keeps_failures = progress, True
+        instance._initialise(model, max_gen_toks)
+        instance._progress, instance.collects_failures = progress, True
         return instance
 
     @property
-    def writes_choices(self) -> bool:
-        """Whether the model answers multiple-choice questions by writing one of the choices."""
-        return self._served and self.keeps_failures
+    def generates_choices(self) -> bool:
+        """Whether the model answers multiple-choice questions by generating one of the choices."""
+        return self._is_served and self.collects_failures
 
     def close(self) -> None:
         """End the recorded run and close the model."""
-        atexit.unregister(self._closing.close)
-        self._closing.close()
+        atexit.unregister(self._exit_stack.close)
+        self._exit_stack.close()
 
     @property
     def tally(self) -> RequestCounts:
@@ -142,15 +142,15 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     def chat_template(self, chat_template: bool | str = False) -> str | None:
         """Return the chat template's text; empty for a model behind a server, which applies its own."""
-        return "" if self._served else super().chat_template(chat_template)
+        return "" if self._is_served else super().chat_template(chat_template)
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
         """Render a chat as a prompt, or encode it as JSON for a server.
 
         System messages are omitted if the template rejects them.
         """
-        if self._served:
-            return _CHAT + json.dumps(chat_history)
+        if self._is_served:
+            return _CHAT_PREFIX + json.dumps(chat_history)
         from jinja2.exceptions import TemplateError
 
         options = {"add_generation_prompt": add_generation_prompt, "continue_final_message": not add_generation_prompt}
@@ -171,14 +171,14 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         Raises:
             ModelError: The model is behind a server, or one of the requests failed.
         """
-        if self.writes_choices:
-            return self._written_choices(requests)
+        if self.generates_choices:
+            return self._generate_choices(requests)
         pairs = [instance.args for instance in requests]
         model_requests = [
             contract.OptionRequest((contract.Message("user", context),), (continuation,))
             for context, continuation in pairs
         ]
-        return self._scored(model_requests, requests, disable_tqdm)
+        return self._score(model_requests, requests, disable_tqdm)
 
     def loglikelihood_rolling(self, requests: "Sequence[Instance]", disable_tqdm: bool = False) -> list[float]:
         """Return the log-probability of each text.
@@ -187,26 +187,29 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             ModelError: The model is behind a server, or one of the requests failed.
         """
         model_requests = [contract.OptionRequest((), (instance.args[0],)) for instance in requests]
-        return [logprob for logprob, _ in self._scored(model_requests, requests, disable_tqdm)]
+        return [logprob for logprob, _ in self._score(model_requests, requests, disable_tqdm)]
 
     def _loglikelihood_tokens(self, requests: Any, **_ignored: Any) -> list[tuple[float, bool]]:
         raise NotImplementedError("texts are scored, not tokens")
 
-    def _scored(
+    def _score(
         self, option_requests: list[contract.OptionRequest], requests: "Sequence[Instance]", is_quiet: bool
     ) -> list[tuple[float, bool]]:
-        if self._served:
+        if self._is_served:
             raise ModelError(
                 f"{self._name} gives no log-probabilities of texts: use tasks of the harness that generate, or a "
                 "local: model."
             )
-        with self._counted(len(option_requests), "Scoring texts", is_quiet) as count:
+        with self._track_progress(len(option_requests), "Scoring texts", is_quiet) as count:
             scores = self._model.option_logprobs(option_requests, on_result=count)
-        self._note_failures(requests, [score.error for score in scores])
-        return [(UNKNOWN, False) if score.error else (score.logprobs[0], score.method == "greedy") for score in scores]
+        self._record_failures(requests, [score.error for score in scores])
+        return [
+            (UNKNOWN_LOGPROB, False) if score.error else (score.logprobs[0], score.method == "greedy")
+            for score in scores
+        ]
 
-    def _written_choices(self, requests: "Sequence[Instance]") -> list[tuple[float, bool]]:
-        """Send one request per sample; return log-probability 0 for the choice in the answer, else ``UNKNOWN``."""
+    def _generate_choices(self, requests: "Sequence[Instance]") -> list[tuple[float, bool]]:
+        """Send one request per sample; return 0 for the choice in the answer, ``UNKNOWN_LOGPROB`` for all others."""
         samples: dict[SampleKey, list[int]] = {}
         for number, request in enumerate(requests):
             samples.setdefault(sample_key(request), []).append(number)
@@ -222,34 +225,34 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             lines = "\n".join(f"- {choice}" for choice in choices[-1])
             text = f"Answer with one of these and nothing else:\n{lines}"
             [context] = contexts
-            chat = self._chat(context)
+            chat = self._parse_chat(context)
             last_message = replace(chat[-1], content=f"{chat[-1].content}\n\n{text}")
-            sampling = contract.Sampling(max_tokens=profile_of(self._model).room(self._max_gen_toks))
+            sampling = contract.Sampling(max_tokens=profile_of(self._model).limit_answer_tokens(self._max_gen_toks))
             chat_requests.append(contract.GenerationRequest((*chat[:-1], last_message), sampling))
-        with self._counted(len(chat_requests), "Generating", True) as count:
+        with self._track_progress(len(chat_requests), "Generating", True) as count:
             answers = self._model.generate(chat_requests, on_result=count)
-        result = [(UNKNOWN, False)] * len(requests)
+        result = [(UNKNOWN_LOGPROB, False)] * len(requests)
         for (key, numbers), sample_choices, answer in zip(samples.items(), choices, answers, strict=True):
             if answer.error is not None:
                 self.failures[key] = answer.error
-            elif (choice_index := chosen_text(answer.text, sample_choices)) is None:
+            elif (choice_index := find_named_choice(answer.text, sample_choices)) is None:
                 self.unparsed.add(key)
             else:
                 result[numbers[choice_index]] = (0.0, True)
         return result
 
     @contextmanager
-    def _counted(self, total: int, noun: str, is_quiet: bool) -> Iterator[Callable[..., None]]:
+    def _track_progress(self, total: int, noun: str, is_quiet: bool) -> Iterator[Callable[..., None]]:
         """Yield a callback that counts answers, either in the progress callbacks or in a progress bar."""
         progress = self._progress
         if progress is not None:
-            progress.on_more(total)
+            progress.on_answers_added(total)
             yield lambda *_: progress.on_answer(1)
             return
         with tqdm(total=total, disable=is_quiet, desc=noun) as bar:
             yield lambda *_: bar.update()
 
-    def _note_failures(self, requests: "Sequence[Instance]", errors: Sequence[str | None]) -> None:
+    def _record_failures(self, requests: "Sequence[Instance]", errors: Sequence[str | None]) -> None:
         """Store the errors of failed requests if the model collects them; otherwise raise ModelError for the first.
 
         Answers are recorded, so that a rerun sends only the failed requests.
@@ -257,7 +260,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         errors_by_sample = {
             sample_key(instance): error for instance, error in zip(requests, errors, strict=True) if error is not None
         }
-        if errors_by_sample and not self.keeps_failures:
+        if errors_by_sample and not self.collects_failures:
             first_error, count = next(iter(errors_by_sample.values())), sum(error is not None for error in errors)
             raise ModelError(
                 f"{counted(count, 'request')} failed, the first one: {first_error} Run the same command again."
@@ -276,11 +279,11 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         for instance in requests:
             context, options = instance.args
             settings = normalize_gen_kwargs(options, self._max_gen_toks)
-            if unknown_options := sorted(set(settings) - _SAMPLING):
+            if unknown_options := sorted(set(settings) - _SAMPLING_OPTIONS):
                 raise InputError(
                     f"The task asks for {', '.join(unknown_options)}, which climassay's models do not know."
                 )
-            request = self._generation(context, settings)
+            request = self._to_request(context, settings)
             # The harness repeats a request for each sample (``repeats``); each is drawn with a seed of its own.
             n_repeats = samples[sample_key(instance), repr(request)]
             samples[sample_key(instance), repr(request)] += 1
@@ -288,16 +291,16 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
                 sampling = replace(request.sampling, seed=request.sampling.seed + n_repeats)
                 request = replace(request, sampling=sampling)
             model_requests.append(request)
-        with self._counted(len(model_requests), "Generating", disable_tqdm) as count:
+        with self._track_progress(len(model_requests), "Generating", disable_tqdm) as count:
             answers: list[contract.Completion] = self._model.generate(model_requests, on_result=count)
-        self._note_failures(requests, [answer.error for answer in answers])
+        self._record_failures(requests, [answer.error for answer in answers])
         # Servers take at most four stop texts, so that the others are applied here.
         return [
             postprocess_generated_text(answer.text, list(request.sampling.stop), None)
             for request, answer in zip(model_requests, answers, strict=True)
         ]
 
-    def _generation(self, context: str, settings: dict[str, Any]) -> contract.GenerationRequest:
+    def _to_request(self, context: str, settings: dict[str, Any]) -> contract.GenerationRequest:
         max_tokens = int(settings["max_gen_toks"])
         sampling = contract.Sampling(
             max_tokens=max_tokens,
@@ -306,17 +309,17 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             seed=int(settings.get("seed", 0)),
             stop=tuple(stop for stop in settings["until"] if stop),
         )
-        if self._served:
-            return contract.GenerationRequest(self._chat(context), sampling)
-        return contract.GenerationRequest((contract.Message("user", self._cut(context, max_tokens)),), sampling)
+        if self._is_served:
+            return contract.GenerationRequest(self._parse_chat(context), sampling)
+        return contract.GenerationRequest((contract.Message("user", self._truncate(context, max_tokens)),), sampling)
 
     @staticmethod
-    def _chat(context: str) -> tuple[contract.Message, ...]:
-        turns = json.loads(context.removeprefix(_CHAT)) if context.startswith(_CHAT) else None
+    def _parse_chat(context: str) -> tuple[contract.Message, ...]:
+        turns = json.loads(context.removeprefix(_CHAT_PREFIX)) if context.startswith(_CHAT_PREFIX) else None
         chat = turns or [{"role": "user", "content": context}]
         return tuple(contract.Message(message["role"], message["content"]) for message in chat)
 
-    def _cut(self, context: str, max_tokens: int) -> str:
+    def _truncate(self, context: str, max_tokens: int) -> str:
         """Truncate a context at its beginning, so that it and an answer of ``max_tokens`` tokens fit the window."""
         model: Any = self._model.wrapped
         if (max_context_tokens := model.window - max_tokens) < 1:
@@ -332,7 +335,7 @@ def sample_key(request: "Instance") -> SampleKey:
     return str(request.task_name), int(request.doc_id or 0)
 
 
-def chosen_text(answer: str, choices: Sequence[str]) -> int | None:
+def find_named_choice(answer: str, choices: Sequence[str]) -> int | None:
     """Return the index of the choice that an answer names, or None if it names none or several.
 
     An answer names a choice if it consists of the choice or contains its words in the first line. Choices that are part

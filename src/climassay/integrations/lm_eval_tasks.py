@@ -21,7 +21,7 @@ from lm_eval.tasks import TaskManager
 
 from climassay import evaluation
 from climassay.errors import InputError
-from climassay.integrations.lm_eval_model import UNKNOWN, ClimassayLM, SampleKey
+from climassay.integrations.lm_eval_model import UNKNOWN_LOGPROB, ClimassayLM, SampleKey
 from climassay.integrations.task_outcomes import SampleScores, TaskOutcomes, is_mean
 from climassay.metrics.registry import LOWER
 from climassay.models.contract import Generator
@@ -57,7 +57,9 @@ def run_tasks(
     for label, shots in spec.settings:
         loaded_tasks = load_tasks(spec, plan.folder)
         tasks: dict[str, Any] = loaded_tasks["tasks"]
-        tasks_with_fixed_examples = [name for name, task in tasks.items() if not set_examples(task, shots, plan.seed)]
+        tasks_with_fixed_examples = [
+            name for name, task in tasks.items() if not set_example_count(task, shots, plan.seed)
+        ]
         groups = loaded_tasks["task_groups"]
         loaded_model = load(model)
         try:
@@ -87,7 +89,7 @@ def run_tasks(
                     if name in tasks_with_fixed_examples and shots
                     else []
                 )
-                if harness_model.writes_choices and task.OUTPUT_TYPE == "multiple_choice":
+                if harness_model.generates_choices and task.OUTPUT_TYPE == "multiple_choice":
                     notes.append(
                         f"{name}: the model wrote its choice, for a server gives no log-probabilities of texts."
                     )
@@ -97,7 +99,7 @@ def run_tasks(
                     "version": task.VERSION,
                     "lm_eval": version("lm_eval"),
                 }
-                cells.append(result.cell(model, label, loaded_model, settings, counts, notes, result.constants()))
+                cells.append(result.cell(model, label, loaded_model, settings, counts, notes, result.constant_scores()))
                 counts = RequestCounts()  # asked once, counted once
         finally:
             loaded_model.close()
@@ -117,12 +119,12 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
         if not Path(path).is_dir():
             raise InputError(f"{path} is not a folder with tasks of lm-evaluation-harness.")
     manager = TaskManager(include_path=paths, include_defaults=False)
-    names = [result for name in spec.tasks for result in _matching(manager, name, folder)]
+    names = [result for name in spec.tasks for result in _match_tasks(manager, name, folder)]
     if None in names:  # looking through the thousands of tasks that the harness brings takes a while
         manager = TaskManager(include_path=paths, include_defaults=True)
-        names = [result for name in spec.tasks for result in _matching(manager, name, folder)]
+        names = [result for name in spec.tasks for result in _match_tasks(manager, name, folder)]
     if None in names:
-        missing_name = next(name for name in spec.tasks if None in _matching(manager, name, folder))
+        missing_name = next(name for name in spec.tasks if None in _match_tasks(manager, name, folder))
         raise InputError(
             f"lm-evaluation-harness has no task, group or tag {missing_name!r}"
             + (
@@ -154,16 +156,16 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
             )
             for metric in group.aggregate_metric_list or ()
         )
-    for tag in map(str, names):
-        entry = manager.task_index.get(tag)
+    for name_or_tag in map(str, names):
+        entry = manager.task_index.get(name_or_tag)
         if entry is not None and entry.kind.name == "TAG":
-            groups[tag] = (
+            groups[name_or_tag] = (
                 evaluation.TaskGroup(tuple(task for task in entries_by_part["tasks"] if task in entry.tags)),
             )
     return {**entries_by_part, "task_groups": {name: result for name, result in groups.items() if result}}
 
 
-def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]:
+def _match_tasks(manager: TaskManager, name: str, folder: Path) -> list[str | None]:
     """Return the names of the tasks that match ``name``, which may be a pattern; [None] if none match.
 
     If ``name`` ends in ``.yaml`` or ``.yml``, return the path of that file; [None] if it does not exist.
@@ -174,7 +176,7 @@ def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]
     return list(manager.match_tasks([name])) or [None]
 
 
-def set_examples(task: Any, shots: int | None, seed: int) -> bool:
+def set_example_count(task: Any, shots: int | None, seed: int) -> bool:
     """Set the number of a task's examples and their seed as the harness's command does.
 
     A task that requires 0 examples keeps that number.
@@ -193,7 +195,7 @@ def _mean(values: list[Any]) -> Any:
     return sum(values) / len(values)
 
 
-def _numbers(aggregate: Aggregate, values: list[Any]) -> dict[str, float]:
+def _aggregate_values(aggregate: Aggregate, values: list[Any]) -> dict[str, float]:
     with redirect_stdout(io.StringIO()):  # some tasks print while they count
         result = aggregate(values)
     values_by_suffix = (
@@ -217,24 +219,25 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         sample_indices: Sequence[int],
     ) -> None:
         self.task = task
-        self.by_doc: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+        self.samples_by_doc: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
         for sample in samples:
-            self.by_doc[sample["doc_id"]].append(sample)
+            self.samples_by_doc[sample["doc_id"]].append(sample)
         # Requests number the drawn samples; the harness's log has the samples' indices in the full task.
         docs_by_key: dict[SampleKey, int] = {
-            (name, number): doc for number, doc in enumerate(sample_indices) if doc in self.by_doc
+            (name, number): doc for number, doc in enumerate(sample_indices) if doc in self.samples_by_doc
         }
         errors = {doc: model.failures[key] for key, doc in docs_by_key.items() if key in model.failures}
         self.unparsed = {doc for key, doc in docs_by_key.items() if key in model.unparsed}
-        choices: dict[int, tuple[str, ...]] = dict.fromkeys(self.by_doc, ())
+        choices: dict[int, tuple[str, ...]] = dict.fromkeys(self.samples_by_doc, ())
         if task.OUTPUT_TYPE == "multiple_choice" and not task.multiple_input:
             choices = {
-                doc: tuple(map(str, task.doc_to_choice(result[0]["doc"]))) for doc, result in self.by_doc.items()
+                doc: tuple(map(str, task.doc_to_choice(result[0]["doc"])))
+                for doc, result in self.samples_by_doc.items()
             }
         self.choices = choices if all(1 < len(texts) <= len(LETTERS) for texts in choices.values()) else {}
         kind = CHOICE_KIND if self.choices else PROSE_KIND
         questions = {}
-        for doc, (sample, *_) in self.by_doc.items():
+        for doc, (sample, *_) in self.samples_by_doc.items():
             options, target = self.choices.get(doc, ()), sample["target"]
             first_target = target[0] if isinstance(target, list) and target else target
             correct_index = None
@@ -255,16 +258,16 @@ class _HarnessOutcomes(TaskOutcomes[int]):
             questions[doc] = Question(
                 f"{name}-{doc}", kind, prompt_text.strip(), answer.strip(), None, options, correct_index
             )
-        hashes = [result[0]["prompt_hash"] for result in self.by_doc.values()]
+        hashes = [result[0]["prompt_hash"] for result in self.samples_by_doc.values()]
         digest = hashlib.sha256("".join(hashes).encode()).hexdigest()
         super().__init__("lm-evaluation-harness", name, kind, questions, errors, digest)
 
-    def answered(self, sample: int, question: Question) -> tuple[int | None, str, bool]:
+    def find_answer(self, sample: int, question: Question) -> tuple[int | None, str, bool]:
         """Return index and text of the most likely choice, and whether the answer names no choice.
 
         If the task has no choices, the index is None and the text is the generated text.
         """
-        responses = self.by_doc[sample][0]["filtered_resps"]
+        responses = self.samples_by_doc[sample][0]["filtered_resps"]
         if sample in self.unparsed:
             return None, "", True
         if self.choices:
@@ -275,23 +278,25 @@ class _HarnessOutcomes(TaskOutcomes[int]):
     def scores(self) -> dict[int, dict[str, float]]:
         """Return scores by sample and ``metric,filter``; add notes on metrics that are not means over samples."""
         values: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
-        for doc, samples in self.by_doc.items():
+        for doc, samples in self.samples_by_doc.items():
             if doc not in self.errors and doc not in self.unparsed:
                 for sample in samples:
                     for metric in sample["metrics"]:
                         values[metric, sample["filter"]][doc] = sample[metric]
-        scores = SampleScores(self.by_doc, [doc for doc in self.by_doc if doc in self.errors or doc in self.unparsed])
+        scores = SampleScores(
+            self.samples_by_doc, [doc for doc in self.samples_by_doc if doc in self.errors or doc in self.unparsed]
+        )
         for (metric, filter_name), by_doc in values.items():
             column, aggregate = list(by_doc.values()), self._aggregate(metric)
-            totals = _numbers(aggregate, column)
-            metric_names = {suffix: self._metric(metric, suffix, filter_name) for suffix in totals}
+            totals = _aggregate_values(aggregate, column)
+            metric_names = {suffix: self._metric_name(metric, suffix, filter_name) for suffix in totals}
             if list(totals) == [""] and is_mean(totals[""], column):
                 scores.add(metric_names[""], dict(zip(by_doc, map(float, column), strict=True)))
                 continue
             known_scores: dict[str, dict[str, float]] = {}  # equal values have equal parts in the aggregate
             for index, value in enumerate(column):
                 if (key := repr(value)) not in known_scores and len(column) > 1:
-                    known_scores[key] = _numbers(aggregate, column[:index] + column[index + 1 :])
+                    known_scores[key] = _aggregate_values(aggregate, column[:index] + column[index + 1 :])
             numbers_without = {doc: known_scores.get(repr(value), {}) for doc, value in by_doc.items()}
             for suffix, key in metric_names.items():
                 parts = {doc: numbers.get(suffix, np.nan) for doc, numbers in numbers_without.items()}
@@ -299,7 +304,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         self.notes += scores.notes(self.name, "the harness")
         return scores.scores
 
-    def _metric(self, metric: str, suffix: str, filter_name: str) -> str:
+    def _metric_name(self, metric: str, suffix: str, filter_name: str) -> str:
         is_higher_better = self.task.higher_is_better().get(metric, True)
         return f"{metric}{suffix}{'' if is_higher_better else LOWER},{filter_name}".replace(" ", "_")
 
@@ -307,7 +312,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         result: Aggregate = self.task.aggregation().get(metric, _mean)
         return result
 
-    def constants(self) -> tuple[evaluation.ConstantScore, ...]:
+    def constant_scores(self) -> tuple[evaluation.ConstantScore, ...]:
         """Return the harness's scores of a model that always answers with the most frequent target of the task.
 
         If the samples have different choices, the answer is the most frequent letter. Return () if the output type of
@@ -323,26 +328,33 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         answer = Counter(targets).most_common(1)[0][0]
         values: dict[str, list[Any]] = defaultdict(list)
         with suppress(Exception), redirect_stdout(io.StringIO()):  # a task's own code may take no answer but a model's
-            for question, samples in zip(self.questions.values(), self.by_doc.values(), strict=True):
-                for metric, value in self._scored_as(answer, question, samples[0], by_letter=by_letter).items():
+            for question, samples in zip(self.questions.values(), self.samples_by_doc.values(), strict=True):
+                for metric, value in self._score_constant(answer, question, samples[0], by_letter=by_letter).items():
                     values[metric].append(value)
             return tuple(
                 evaluation.ConstantScore(
-                    self.name, self._metric(metric, suffix, filter_name), evaluation.OVERALL, answer, total, self.kind
+                    self.name,
+                    self._metric_name(metric, suffix, filter_name),
+                    evaluation.OVERALL,
+                    answer,
+                    total,
+                    self.kind,
                 )
                 for metric, column in values.items()
-                for suffix, total in _numbers(self._aggregate(metric), column).items()
-                for filter_name in dict.fromkeys(sample["filter"] for sample in next(iter(self.by_doc.values())))
+                for suffix, total in _aggregate_values(self._aggregate(metric), column).items()
+                for filter_name in dict.fromkeys(
+                    sample["filter"] for sample in next(iter(self.samples_by_doc.values()))
+                )
             )
         return ()
 
-    def _scored_as(
+    def _score_constant(
         self, answer: str, question: Question, sample: Mapping[str, Any], *, by_letter: bool
     ) -> dict[str, Any]:
         responses: list[Any] = [answer]
         if self.choices:
             choices = LETTERS[: len(question.options)] if by_letter else question.options
-            responses = [(0.0, True) if name == answer else (UNKNOWN, False) for name in choices]
+            responses = [(0.0, True) if name == answer else (UNKNOWN_LOGPROB, False) for name in choices]
             responses += [(0.0, False)] * (len(sample["arguments"]) - len(responses))
         scores: dict[str, Any] = self.task.process_results(sample["doc"], responses)
         return scores

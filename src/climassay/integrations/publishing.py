@@ -11,22 +11,22 @@ from climassay import __version__
 from climassay.errors import InputError
 from climassay.generation.publishing import DatasetEntry, climaqa_row, to_json_lines
 from climassay.integrations.benchmark import (
+    ENTAILMENT_SCORES,
     FRAMEWORK_KINDS,
-    JUDGED,
     MAX_TOKENS,
     SCORES,
     Benchmark,
     open_benchmark,
-    prompt_row,
+    to_prompt_row,
 )
-from climassay.integrations.lm_eval import harness_files, harness_tasks, rows_file
+from climassay.integrations.lm_eval import harness_files, harness_tasks, rows_file_name
 from climassay.io import parse_json, read_text, remove_files, write_files
 from climassay.questions import PRIMER, TYPES, Kind, question_row
 from climassay.questions.types import option_letter
 from climassay.reporting import counted
 
-Part = Literal["inspect", "lm-eval"]
-PARTS: tuple[Part, ...] = ("inspect", "lm-eval")
+Framework = Literal["inspect", "lm-eval"]
+FRAMEWORKS: tuple[Framework, ...] = ("inspect", "lm-eval")
 MANIFEST = "benchmark.json"
 PROMPTS = "prompts"
 HARNESS = "lm_eval"
@@ -41,7 +41,7 @@ class PublishedBenchmark:
     content_sha256: str
     """SHA-256 of questions and prompts; see :attr:`Benchmark.content_sha256`."""
     counts: Mapping[Kind, int]
-    parts: tuple[Part, ...]
+    parts: tuple[Framework, ...]
     """Frameworks for which the folder has tasks."""
     written: tuple[str, ...]
     """Paths of new and of changed files, relative to the folder."""
@@ -81,22 +81,24 @@ def publish_benchmark(
     """
     benchmark = open_benchmark(file, name=name, kinds=kinds, examples=examples, pool=pool, seed=seed, prompts=prompts)
     folder = Path(output)
-    previous_manifest = _manifest(folder)
+    previous_manifest = _load_manifest(folder)
     has_same_content = previous_manifest is not None and previous_manifest["content_sha256"] == benchmark.content_sha256
     if not force:
-        _check_free(folder, benchmark, previous_manifest)
-    parts_to_write = {part for part, is_requested in zip(PARTS, (inspect, lm_eval), strict=True) if is_requested}
+        _check_folder(folder, benchmark, previous_manifest)
+    frameworks_to_write = {
+        part for part, is_requested in zip(FRAMEWORKS, (inspect, lm_eval), strict=True) if is_requested
+    }
     if has_same_content and previous_manifest is not None and previous_manifest["name"] == benchmark.name:
-        parts_to_write |= set(previous_manifest["parts"])
-    parts = tuple(part for part in PARTS if part in parts_to_write)
-    files = _files(benchmark, parts)
+        frameworks_to_write |= set(previous_manifest["parts"])
+    parts = tuple(part for part in FRAMEWORKS if part in frameworks_to_write)
+    files = _render_files(benchmark, parts)
     written_paths, unchanged_paths = write_files(folder, {path: text.encode() for path, text in files.items()})
     removed_paths = remove_files(folder, set(previous_manifest["files"] if previous_manifest else ()) - set(files))
     return PublishedBenchmark(
         folder=folder,
         name=benchmark.name,
         content_sha256=benchmark.content_sha256,
-        counts=_counts(benchmark),
+        counts=_count_by_kind(benchmark),
         parts=parts,
         written=written_paths,
         unchanged=unchanged_paths,
@@ -105,10 +107,11 @@ def publish_benchmark(
     )
 
 
-def _files(benchmark: Benchmark, parts: Sequence[Part]) -> dict[str, str]:
+def _render_files(benchmark: Benchmark, parts: Sequence[Framework]) -> dict[str, str]:
     """Return the text of every file by path. The manifest is last, so that it exists only if all files were written."""
     rows = {
-        kind: [f"{PROMPTS}/{rows_file(kind, level)}" for level in benchmark.levels(kind)] for kind in benchmark.kinds
+        kind: [f"{PROMPTS}/{rows_file_name(kind, level)}" for level in benchmark.levels(kind)]
+        for kind in benchmark.kinds
     }
     files = {"README.md": data_card(benchmark, parts, rows)}
     files["data/questions.jsonl"] = to_json_lines(question_row(question) for question in benchmark.questions)
@@ -117,18 +120,18 @@ def _files(benchmark: Benchmark, parts: Sequence[Part]) -> dict[str, str]:
         files[f"data/climaqa_{kind}.jsonl"] = to_json_lines(
             climaqa_row(DatasetEntry(question)) for question in questions
         )
-        posed_questions = benchmark.posed(kind)
+        rendered_questions = benchmark.render(kind)
         for level, path in zip(benchmark.levels(kind), rows[kind], strict=True):
-            files[path] = to_json_lines(prompt_row(row) for row in posed_questions if row.question.level == level)
+            files[path] = to_json_lines(to_prompt_row(row) for row in rendered_questions if row.question.level == level)
     if "inspect" in parts:
-        files["eval.yaml"] = hub_eval(benchmark)
-        files["inspect_tasks.py"] = task_file(benchmark, rows)
+        files["eval.yaml"] = inspect_hub_config(benchmark)
+        files["inspect_tasks.py"] = inspect_task_source(benchmark, rows)
     if "lm-eval" in parts:
         files |= {f"{HARNESS}/{path}": text for path, text in harness_files(benchmark, f"../{PROMPTS}").items()}
     manifest = {
         "name": benchmark.name,
         "content_sha256": benchmark.content_sha256,
-        "questions": _counts(benchmark),
+        "questions": _count_by_kind(benchmark),
         "parts": list(parts),
         "prompts": {kind: benchmark.prompts.for_task(kind).sha256 for kind in benchmark.kinds},
         "climassay": __version__,
@@ -138,11 +141,11 @@ def _files(benchmark: Benchmark, parts: Sequence[Part]) -> dict[str, str]:
     return files
 
 
-def _counts(benchmark: Benchmark) -> dict[Kind, int]:
+def _count_by_kind(benchmark: Benchmark) -> dict[Kind, int]:
     return {kind: sum(question.kind == kind for question in benchmark.questions) for kind in benchmark.kinds}
 
 
-def _manifest(folder: Path) -> dict[str, Any] | None:
+def _load_manifest(folder: Path) -> dict[str, Any] | None:
     """Load the folder's manifest; return None if it is missing or malformed."""
     with suppress(OSError, ValueError, TypeError):
         result = parse_json(read_text(folder / MANIFEST))
@@ -151,7 +154,7 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _check_free(folder: Path, benchmark: Benchmark, previous_manifest: Mapping[str, Any] | None) -> None:
+def _check_folder(folder: Path, benchmark: Benchmark, previous_manifest: Mapping[str, Any] | None) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file: name a folder for the benchmark.")
     if previous_manifest is None:
@@ -285,11 +288,12 @@ def letter_pattern(options: int) -> str:
     return f"{letter_only}|{label_first}|{phrase_before}"
 
 
-def hub_eval(benchmark: Benchmark) -> str:
+def inspect_hub_config(benchmark: Benchmark) -> str:
     """Return the ``eval.yaml`` of a dataset on a hub, with the benchmark's prompts and Inspect's built-in scorers.
 
     Only built-in scorers are allowed there: :func:`letter_pattern` finds letters, freeform answers are scored by the F1
-    score of their words, and cloze answers by ``exact``. The tasks of :func:`task_file` have climassay's own scores.
+    score of their words, and cloze answers by ``exact``. The tasks of :func:`inspect_task_source`
+    have climassay's own scores.
     """
     import yaml
 
@@ -310,12 +314,12 @@ def hub_eval(benchmark: Benchmark) -> str:
     return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
 
 
-def task_file(benchmark: Benchmark, rows: Mapping[Kind, Sequence[str]]) -> str:
+def inspect_task_source(benchmark: Benchmark, rows: Mapping[Kind, Sequence[str]]) -> str:
     """Return the Python source of the benchmark's Inspect tasks; ``rows`` are the names of the files of each kind."""
     text = _TASK_FILE
     for kind in benchmark.kinds:
         paths = "\n".join(f'            HERE / "{file}",' for file in rows[kind])
-        is_judged = bool(JUDGED[kind])
+        is_judged = bool(ENTAILMENT_SCORES[kind])
         text += _TASK.format(
             kind=kind,
             title=TYPES[kind].plural.capitalize(),

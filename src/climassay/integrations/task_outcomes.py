@@ -24,11 +24,11 @@ from climassay.records import RequestCounts
 K = TypeVar("K")
 
 
-def is_mean(figure: float, values: Sequence[Any]) -> "TypeGuard[Sequence[float]]":
-    """Return whether all values are numbers and ``figure`` is their mean, up to 1e-9."""
+def is_mean(metric_value: float, values: Sequence[Any]) -> "TypeGuard[Sequence[float]]":
+    """Return whether all values are numbers and ``metric_value`` is their mean, up to 1e-9."""
     if not all(isinstance(value, Real | np.bool_) for value in values):
         return False
-    return abs(figure - sum(float(value) for value in values) / len(values)) < 1e-9
+    return abs(metric_value - sum(float(value) for value in values) / len(values)) < 1e-9
 
 
 class SampleScores(Generic[K]):
@@ -36,56 +36,56 @@ class SampleScores(Generic[K]):
 
     Args:
         samples: Ids of all samples.
-        lost: Ids of samples without an answer. Their score is 0 or, if lower scores are better, the highest score of
-            the others.
+        unanswered: Ids of samples without an answer. Their score is 0 or, if lower scores are better, the highest score
+            of the others.
     """
 
-    def __init__(self, samples: Iterable[K], lost: Collection[K]) -> None:
+    def __init__(self, samples: Iterable[K], unanswered: Collection[K]) -> None:
         self.scores: dict[K, dict[str, float]] = {sample: {} for sample in samples}
-        self._lost: Collection[K] = lost
-        self._parts: list[str] = []
-        self._unknown: list[str] = []
+        self._unanswered: Collection[K] = unanswered
+        self._jackknife_metrics: list[str] = []
+        self._omitted_metrics: list[str] = []
 
     def add(self, metric: str, scores: Mapping[K, float]) -> None:
         """Add a metric that is the mean of the samples' scores.
 
         Args:
             metric: Name of the metric.
-            scores: Scores by sample, without the lost samples; other samples that are missing get no score.
+            scores: Scores by sample, without the unanswered samples; other samples that are missing get no score.
         """
         for sample, value in scores.items():
             self.scores[sample][metric] = value
-        for sample in self._lost:
+        for sample in self._unanswered:
             self.scores[sample][metric] = max(scores.values(), default=0.0) if LOWER in metric else 0.0
 
-    def add_aggregate(self, metric: str, total: float, without: Mapping[K, float]) -> None:
+    def add_aggregate(self, metric: str, total: float, leave_one_out: Mapping[K, float]) -> None:
         """Add a metric that is not the mean of the samples' scores, by its jackknife pseudo-values.
 
         Args:
             metric: Name of the metric.
-            total: Value of the metric over all samples that are not lost.
-            without: For each of these samples, the value of the metric over all others; NaN if it cannot be computed.
-                If any value is NaN, the metric is omitted and a note is added.
+            total: Value of the metric over all answered samples.
+            leave_one_out: For each of these samples, the value of the metric over all others; NaN if it cannot be
+                computed. If any value is NaN, the metric is omitted and a note is added.
         """
-        values = np.array(list(without.values()))
-        parts = np.full(1, total) if len(values) == 1 else total + (len(values) - 1) * (values.mean() - values)
-        if np.isfinite(parts).all():
-            self.add(metric, dict(zip(without, map(float, parts), strict=True)))
-            self._parts.append(metric)
+        values = np.array(list(leave_one_out.values()))
+        pseudo_values = np.full(1, total) if len(values) == 1 else total + (len(values) - 1) * (values.mean() - values)
+        if np.isfinite(pseudo_values).all():
+            self.add(metric, dict(zip(leave_one_out, map(float, pseudo_values), strict=True)))
+            self._jackknife_metrics.append(metric)
         else:
-            self._unknown.append(metric)
+            self._omitted_metrics.append(metric)
 
     def notes(self, task: str, framework: str) -> tuple[str, ...]:
         """Return sentences on metrics without an interval and on those whose scores are pseudo-values."""
         omission_notes = [
             f"{task}: {metric} has no interval, for it cannot be computed without any one sample."
-            for metric in self._unknown
+            for metric in self._omitted_metrics
         ]
         jackknife_note = (
-            f"{task}: {', '.join(self._parts)} is not a mean over samples; a sample's score is its part in the whole "
-            f"by the jackknife, and the mean of these is the figure of {framework}."
+            f"{task}: {', '.join(self._jackknife_metrics)} is not a mean over samples; a sample's score is its part "
+            f"in the whole by the jackknife, and the mean of these is the figure of {framework}."
         )
-        return (*omission_notes, *([jackknife_note] if self._parts else []))
+        return (*omission_notes, *([jackknife_note] if self._jackknife_metrics else []))
 
 
 class TaskOutcomes(Generic[K]):
@@ -117,7 +117,7 @@ class TaskOutcomes(Generic[K]):
         """Return scores by sample and metric; subclasses may add to :attr:`notes`."""
         raise NotImplementedError
 
-    def answered(self, sample: K, question: Question) -> tuple[int | None, str, bool]:
+    def find_answer(self, sample: K, question: Question) -> tuple[int | None, str, bool]:
         """Return the index of the chosen option, the answer, and whether the answer names none of the choices.
 
         Only called for samples without an error.
@@ -128,7 +128,7 @@ class TaskOutcomes(Generic[K]):
         self,
         model: ModelSpec,
         label: str,
-        opened: Generator,
+        loaded_model: Generator,
         setting: Mapping[str, Any],
         counts: RequestCounts,
         notes: Iterable[str] = (),
@@ -138,7 +138,7 @@ class TaskOutcomes(Generic[K]):
         cell, scores, outcomes = Cell(self.name, model.display_name, label, self.kind), self.scores(), []
         for sample, question in self.questions.items():
             error = self.errors.get(sample)
-            option_index, answer, is_unparsed = (None, "", False) if error else self.answered(sample, question)
+            option_index, answer, is_unparsed = (None, "", False) if error else self.find_answer(sample, question)
             outcomes.append(
                 Outcome(
                     cell=cell,
@@ -154,13 +154,13 @@ class TaskOutcomes(Generic[K]):
         record = CellRecord(
             cell=cell,
             model=model.name,
-            fingerprint=opened.fingerprint,
+            fingerprint=loaded_model.fingerprint,
             setting=dict(setting),
             prompt=f"{self.framework}, {self.name}",
             prompt_sha256=self.prompts_sha256,
             n_requested=counts.sent,
             failed=len(self.errors),
             notes=(*notes, *self.notes),
-            dtype=number_format(opened),
+            dtype=number_format(loaded_model),
         )
         return HarnessCell(record, outcomes, tuple(self.questions.values()), constants, counts)

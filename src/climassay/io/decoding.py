@@ -6,20 +6,20 @@ from contextlib import suppress
 
 import webencodings
 
-_BOMS = (
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_STRAY = "climassay.stray-windows-1252"
+_STRAY_BYTE_HANDLER = "climassay.stray-windows-1252"
 """Name under which the handler for decoding errors is registered with Python."""
 _PYTHON_NAMES = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
 """Python codecs for encodings that the WHATWG standard extends under their original names."""
 MIN_UTF8_CHARACTERS = 8
 """If valid UTF-8 has at least this many non-ASCII characters, the declared encoding is ignored."""
-SAMPLE = 1 << 16
+SAMPLE_BYTES = 1 << 16
 MAX_CONTROL_SHARE = 0.02
 """Maximum fraction of control characters; bytes that decode to a higher fraction are not text."""
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
@@ -40,11 +40,11 @@ def decode_text(data: bytes, label: str | None = None) -> str:
     Raises:
         ValueError: The bytes are not text; the message is worded to follow the file's name.
     """
-    for mark, encoding in _BOMS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             is_utf8 = encoding == "utf-8-sig"
             return _decode_utf8_with_strays(data[len(mark) :]) if is_utf8 else _decode_strictly(data, encoding)
-    sample = data[:SAMPLE]
+    sample = data[:SAMPLE_BYTES]
     if b"\0" in sample:
         n_even, n_odd = sample[::2].count(0), sample[1::2].count(0)
         n_half = len(sample) / 2
@@ -54,7 +54,7 @@ def decode_text(data: bytes, label: str | None = None) -> str:
             return _decode_strictly(data, "utf-16-be")
         raise ValueError("is not a text file (it holds binary data)")
     text = _decode_labelled(data, label) if label else _decode_utf8_with_strays(data)
-    if len(_CONTROL.findall(text[:SAMPLE])) > MAX_CONTROL_SHARE * len(text[:SAMPLE]):
+    if len(_CONTROL.findall(text[:SAMPLE_BYTES])) > MAX_CONTROL_SHARE * len(text[:SAMPLE_BYTES]):
         raise ValueError("is not a text file (it holds binary data)")
     return text
 
@@ -72,12 +72,12 @@ def _decode_labelled(data: bytes, label: str) -> str:
     if name.startswith("utf"):
         return _decode_utf8_with_strays(data)  # a label that ASCII bytes can spell is not UTF-16
     with suppress(UnicodeDecodeError):
-        text = data.decode("utf-8")  # a file may have been saved anew since it was labelled
+        text = data.decode("utf-8")  # a file may have been re-encoded without changing its declaration
         if name == "cp1252" or sum(not char.isascii() for char in text) >= MIN_UTF8_CHARACTERS:
             return text
     with suppress(UnicodeDecodeError):
         return data.decode(name)
-    return data.decode(name, "replace" if name != "cp1252" else _STRAY)
+    return data.decode(name, "replace" if name != "cp1252" else _STRAY_BYTE_HANDLER)
 
 
 def _decode_utf8_with_strays(data: bytes) -> str:
@@ -88,11 +88,11 @@ def _decode_utf8_with_strays(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        text = data.decode("utf-8", _STRAY)
+        text = data.decode("utf-8", _STRAY_BYTE_HANDLER)
     n_high_bytes = sum(data.count(byte) for byte in range(0x80, 0x100))
     n_characters = sum(not char.isascii() for char in text)
     # Each character of UTF-8 that is not ASCII has two to four such bytes, each stray is one.
-    return text if n_high_bytes > 1.5 * n_characters else data.decode("cp1252", _STRAY)
+    return text if n_high_bytes > 1.5 * n_characters else data.decode("cp1252", _STRAY_BYTE_HANDLER)
 
 
 def _decode_stray_bytes(error: UnicodeError) -> tuple[str, int]:
@@ -106,4 +106,4 @@ def _decode_stray_bytes(error: UnicodeError) -> tuple[str, int]:
         return byte.decode("latin-1"), error.start + 1
 
 
-codecs.register_error(_STRAY, _decode_stray_bytes)
+codecs.register_error(_STRAY_BYTE_HANDLER, _decode_stray_bytes)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 _DELIMITERS = ",;\t|"
 _DELIMITER_LINE = re.compile(r"""["']?sep=(?P<delimiter>\\t|[^\r\n])["']?[,;\t|]*\s*(?:\n|\Z)""", re.IGNORECASE)
 """Pattern of a first line such as ``sep=;``, which states the delimiter for Excel."""
-_ONE_NAME = re.compile(r"""\s*(["']?)[^\W\d]\w*\1[ \t]*""")
+_SINGLE_NAME = re.compile(r"""\s*(["']?)[^\W\d]\w*\1[ \t]*""")
 _NO_DELIMITER = "\x1f"
 HEAD_ROWS = 200
 """Number of first rows that are used to detect the delimiter and the header."""
@@ -145,8 +145,8 @@ def _find_delimiter(text: str) -> tuple[str, int]:
     """Return the delimiter that splits most of the first rows into equally many cells, and this number of cells."""
     head = text[: 1 << 18]
     first_line = next((line for line in head.splitlines() if line.strip()), "")
-    if _ONE_NAME.fullmatch(first_line):
-        return _NO_DELIMITER, 1  # a column alone, whose sentences may have commas
+    if _SINGLE_NAME.fullmatch(first_line):
+        return _NO_DELIMITER, 1  # a single column, whose sentences may have commas
     best = (0, 0, "", 0)
     for order, delimiter in enumerate(_DELIMITERS):
         rows = list(islice(filter(None, _read_cells(head, delimiter)), HEAD_ROWS))
@@ -165,7 +165,7 @@ def _find_header(rows: list[list[str]], width: int) -> int:
     n_filled_cells = [sum(bool(cell.strip()) for cell in row) for row in rows]
     for index, row in enumerate(rows):
         is_wide = len(row) >= width or (width > 2 and len(row) == width - 1 == n_filled_cells[index])
-        # A note above the table that a spreadsheet has filled up with empty cells.
+        # A note above the table, which a spreadsheet program has padded with empty cells.
         is_note = (
             n_filled_cells[index] <= width / 2
             and not any(row[n_filled_cells[index] :])

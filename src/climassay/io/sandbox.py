@@ -52,13 +52,13 @@ class Sandbox:
 
     def __init__(self, max_memory: int, modules: tuple[str, ...] = ()) -> None:
         self._max_memory = max_memory
-        # Should an input take the process over, it finds no key and no password there.
+        # If an input takes control of the process, the environment has no key or password.
         environment = {**environment_without_secrets(), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         command = [sys.executable, "-m", "climassay.io.sandbox", str(max_memory), *modules]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
         )
-        self._killed_for: SandboxError | None = None
+        self._kill_error: SandboxError | None = None
         self._deadline = 0.0
 
     @property
@@ -119,7 +119,7 @@ class Sandbox:
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):  # Closing writes what a dead process has not read.
+            with suppress(OSError):  # Closing flushes data that the dead process has not read.
                 stream.close()  # type: ignore[union-attr]
 
     def __enter__(self) -> Self:
@@ -143,10 +143,10 @@ class Sandbox:
 
     def _explain_end(self) -> SandboxError:
         """Wait until the process has ended, and return the reason."""
-        self._process.kill()  # The signal that has ended the process, if any, decides its return code.
+        self._process.kill()  # If a signal has already ended the process, the return code is that of the first signal.
         return_code = self._process.wait()
-        if self._killed_for is not None:
-            return self._killed_for
+        if self._kill_error is not None:
+            return self._kill_error
         if return_code == -getattr(signal, "SIGXCPU", 0) != 0:
             message = f"it took more than {self._max_processor_seconds} seconds of processor time"
             return SandboxError("processor", message)
@@ -162,11 +162,11 @@ class Sandbox:
         is_over = threading.Event()
 
         def watch() -> None:
-            while self._killed_for is None:
+            while self._kill_error is None:
                 if is_stopped is not None and is_stopped():
-                    self._killed_for = SandboxError("stopped", "it was stopped")
+                    self._kill_error = SandboxError("stopped", "it was stopped")
                 elif time.monotonic() > self._deadline:
-                    self._killed_for = SandboxError("time", f"it took more than {timeout:g} seconds")
+                    self._kill_error = SandboxError("time", f"it took more than {timeout:g} seconds")
                 elif is_over.wait(WATCH_SECONDS):
                     return
             self._process.kill()

@@ -16,8 +16,13 @@ _LITERAL = re.compile(r'"[^"]*"|\\.')
 """Pattern of text that a number format shows as it is."""
 MAX_ROWS = 1_048_576
 """Maximum number of rows of a sheet, which spreadsheet programs have too."""
+MAX_CELL_FORMATS = 65_490
+"""Maximum number of cell formats of a workbook, which spreadsheet programs have too."""
+MAX_STYLES_BYTES = 64 << 20
+"""Maximum size of a workbook's style sheet, in bytes."""
 _CONTENT = "xl/workbook.xml"
 """Member of the archive that only workbooks have."""
+_STYLES = "xl/styles.xml"
 
 
 def is_workbook(data: bytes) -> bool:
@@ -39,15 +44,15 @@ def read_workbook(data: bytes) -> DelimitedTable:
         ValueError: The workbook is damaged or too large, the number of sheets with several rows is not 1, or a formula
             has no stored result. The message does not contain the file's name.
     """
-    from openpyxl import load_workbook
-
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(member.file_size for member in archive.infolist()) > MAX_TABLE_BYTES:
+            sizes = {member.filename: member.file_size for member in archive.infolist()}
+            if sum(sizes.values()) > MAX_TABLE_BYTES:
                 raise ValueError(f"it unpacks to more than the limit of {MAX_TABLE_BYTES >> 20} MB")
-        results, formulas = (
-            load_workbook(io.BytesIO(data), read_only=True, data_only=data_only) for data_only in (True, False)
-        )
+            if sizes.get(_STYLES, 0) > MAX_STYLES_BYTES:
+                raise ValueError(f"its style sheet is larger than {MAX_STYLES_BYTES >> 20} MB")
+            styles = _keep_number_formats(archive.read(_STYLES) if _STYLES in sizes else b"<styleSheet/>")
+        results, formulas = (_load_workbook(data, styles, data_only=data_only) for data_only in (True, False))
         names = [sheet.title for sheet in results.worksheets if sheet.sheet_state == "visible"]
         tables = {name: list(_iterate_rows(results[name], formulas[name])) for name in names}
     except ValueError as error:  # openpyxl's messages have several lines
@@ -60,6 +65,57 @@ def read_workbook(data: bytes) -> DelimitedTable:
         listed = ", ".join(filled_names) or "none"
         raise ValueError(f"exactly one visible sheet must have several rows (here: {listed}); save that sheet as CSV")
     return arrange_rows(tables[filled_names[0]])
+
+
+class _Archive(zipfile.ZipFile):
+    """Archive of a workbook with another style sheet."""
+
+    styles = b""
+
+    def read(self, name: str | zipfile.ZipInfo, pwd: bytes | None = None) -> bytes:
+        return self.styles if name == _STYLES else super().read(name, pwd)
+
+
+def _load_workbook(data: bytes, styles: bytes, *, data_only: bool) -> Any:
+    from openpyxl.reader.excel import ExcelReader
+
+    reader = ExcelReader(io.BytesIO(data), read_only=True, data_only=data_only)
+    reader.archive = _Archive(io.BytesIO(data))
+    reader.archive.styles = styles
+    reader.read()
+    return reader.wb
+
+
+def _keep_number_formats(styles: bytes) -> bytes:
+    """Return a style sheet with nothing but the number formats of cells, and the parts without which none is valid.
+
+    From fonts, borders and named styles, which decide no cell's value, openpyxl would build objects for minutes if a
+    workbook has collected many of them.
+    """
+    from openpyxl.xml.constants import SHEET_MAIN_NS
+    from openpyxl.xml.functions import Element, SubElement, fromstring, tostring
+
+    def tag(name: str) -> str:
+        return f"{{{SHEET_MAIN_NS}}}{name}"
+
+    sheet = fromstring(styles)
+    cell_formats = sheet.findall(f"{tag('cellXfs')}/{tag('xf')}")
+    if len(cell_formats) > MAX_CELL_FORMATS:
+        raise ValueError(f"it has more than {MAX_CELL_FORMATS:,} cell formats")
+    reduced = Element(tag("styleSheet"))
+    number_formats = SubElement(reduced, tag("numFmts"))
+    for number_format in sheet.findall(f"{tag('numFmts')}/{tag('numFmt')}"):
+        SubElement(number_formats, tag("numFmt"), dict(number_format.attrib))
+    for path in ("fonts/font", "fills/fill/patternFill", "borders/border", "cellStyleXfs/xf"):
+        parent = reduced
+        for name in path.split("/"):
+            parent = SubElement(parent, tag(name))
+    cells = SubElement(reduced, tag("cellXfs"))
+    for cell_format in cell_formats or [Element("xf")]:
+        SubElement(cells, tag("xf"), {"numFmtId": cell_format.get("numFmtId", "0")})
+    named_styles = SubElement(reduced, tag("cellStyles"))
+    SubElement(named_styles, tag("cellStyle"), {"name": "Normal", "xfId": "0"})
+    return bytes(tostring(reduced))
 
 
 def _iterate_rows(results: Any, formulas: Any) -> Iterator[list[str]]:

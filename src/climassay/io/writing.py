@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from climassay.errors import InputError
-from climassay.workspace import mask_at
+from climassay.workspace import find_umask
 
 STALE_SECONDS = 3600
 """Maximum age of a temporary file, in seconds. Older files were probably left by killed processes and are deleted."""
@@ -38,7 +38,7 @@ def write_file(path: Path, data: bytes | str) -> None:
             path.write_bytes(data)
             return
     except OSError as error:
-        raise cannot_write(path, error) from error
+        raise make_write_error(path, error) from error
     with atomic_path(path) as temporary:
         temporary.write_bytes(data)
 
@@ -52,7 +52,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """
     try:
         target = Path(os.path.realpath(path))
-        mask = mask_at(target.parent)
+        mask = find_umask(target.parent)
         missing_folders = [folder for folder in (target.parent, *target.parent.parents) if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         if mask is not None:
@@ -68,7 +68,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
                 temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise cannot_write(path, error) from error
+        raise make_write_error(path, error) from error
 
 
 def replace_file(temporary: Path, path: Path) -> None:
@@ -76,7 +76,7 @@ def replace_file(temporary: Path, path: Path) -> None:
 
     The file gets the permissions of the file that it replaces or, if there is none, those of new files in the folder.
     """
-    mask = mask_at(path.parent)
+    mask = find_umask(path.parent)
     if mask is not None:
         temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~mask)
     temporary.replace(path)
@@ -91,7 +91,7 @@ def _delete_stale_files(target: Path) -> None:
                 temporary.unlink()
 
 
-def cannot_write(path: Path, error: OSError) -> InputError:
+def make_write_error(path: Path, error: OSError) -> InputError:
     """Return an error for a file that cannot be written."""
     fault = f"{path} cannot be written ({error.strerror or error})"
     if error.errno in _DISK_FULL:

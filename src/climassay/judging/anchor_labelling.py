@@ -6,10 +6,10 @@ equality requires a mean preference of exactly 0.5, and the search returns the l
 means are never exactly 0.5, so a label at which the search does not end cannot be returned: of five labels, never the
 middle one. Two changes were made:
 
-* an item is equal if its mean preference is in a band around 0.5 or, as the thesis suggests in a footnote, if this is
-the most frequent of three-way predictions; * when the search ends between two neighbouring labels, the one whose mean
-preference is nearer to 0.5 is returned, not the last. Every label can then be returned, even if no item is ever judged
-equal.
+- An item is equal if its mean preference is in a band around 0.5 or, as the thesis suggests in a footnote, if this is
+  the most frequent of three-way predictions.
+- When the search ends between two neighbouring labels, the one whose mean preference is nearer to 0.5 is returned, not
+  the last. Every label can then be returned, even if no item is ever judged equal.
 
 The printed rule is available as the mode ``printed``, for comparison with published figures.
 
@@ -28,6 +28,7 @@ from climassay.errors import InputError
 from climassay.judging.preferences import Ask, Item, Method, Preferences, Progress
 from climassay.judging.settings import InsertMode
 from climassay.learning.evaluation import HeldOutScores, evaluate
+from climassay.learning.linear import logistic
 from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import Table
 
@@ -40,7 +41,7 @@ Verdict = Literal["higher", "lower", "equal"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class InsertionStep:
     """Comparison of a new item with the anchors of one label."""
 
     label: str
@@ -59,12 +60,12 @@ class Insertion:
 
     label: str
     comparisons: int
-    path: tuple[Step, ...]
+    path: tuple[InsertionStep, ...]
     """Steps of the search in order; each compares the item with the anchors of one label."""
 
 
 @dataclass(slots=True)
-class _Search:
+class _LabelSearch:
     """Binary search for the label of one item; the possible labels have the indices ``low`` to ``high``."""
 
     item: int
@@ -72,14 +73,14 @@ class _Search:
     high: int
     takes_last: bool
     """Whether a search that ends between two labels returns the label compared last instead of the nearer label."""
-    steps: dict[int, Step] = field(default_factory=dict)
+    steps: dict[int, InsertionStep] = field(default_factory=dict)
     label: int | None = None
 
     @property
     def middle(self) -> int:
         return (self.low + self.high) // 2
 
-    def record_step(self, step: Step) -> None:
+    def record_step(self, step: InsertionStep) -> None:
         """Store the comparison with the middle label; narrow the search, or set its label."""
         middle = self.middle
         self.steps[middle] = step
@@ -92,8 +93,8 @@ class _Search:
         if self.label is None and self.low > self.high and self.takes_last:
             self.label = middle
         elif self.label is None and self.low > self.high:
-            # Judged higher than the label at high and lower than the one at low = high + 1, as far as these exist.
-            # Both were compared with; the sort is stable, so that of two equally near the last one wins.
+            # The item is above the label at high and below the label at low = high + 1, as far as these exist. If both
+            # are equally near, the label compared last is returned.
             neighbours = sorted(
                 (neighbour for neighbour in (self.high, self.low) if neighbour in self.steps),
                 key=lambda neighbour: neighbour != middle,
@@ -173,7 +174,7 @@ def insert_indices(
             return "higher"
         return "lower" if n_lower > max(n_higher, n_equal) else "equal"
 
-    searches = [_Search(int(item), 0, len(labels) - 1, mode == "printed") for item in items]
+    searches = [_LabelSearch(int(item), 0, len(labels) - 1, mode == "printed") for item in items]
     while open_searches := [search for search in searches if search.label is None]:
         draws = []
         for search in open_searches:
@@ -195,9 +196,10 @@ def insert_indices(
             raise InputError(f"{len(pairs)} comparisons with anchors need as many log-odds, and none of them NaN.")
         log_odds_parts = np.split(log_odds, np.cumsum([len(drawn_anchors) for drawn_anchors in draws])[:-1])
         for search, part in zip(open_searches, log_odds_parts, strict=True):
-            # The logistic function by way of tanh, which does not overflow.
-            preference = float(np.mean(0.5 + 0.5 * np.tanh(part / 2)))
-            search.record_step(Step(labels[search.middle], preference, determine_verdict(part, preference), len(part)))
+            preference = float(np.mean(logistic(part)))
+            search.record_step(
+                InsertionStep(labels[search.middle], preference, determine_verdict(part, preference), len(part))
+            )
     return tuple(
         Insertion(
             labels[search.label or 0],

@@ -21,7 +21,7 @@ from climassay.judging.judges import (
     Harvester,
     JudgedPairs,
     JudgeScore,
-    PairedFigure,
+    PairedDifference,
     StateTable,
     correctness,
     correlations,
@@ -69,7 +69,7 @@ from climassay.progress import Progress as Bars
 from climassay.records import RecordedModel, Records, Run
 from climassay.records.queries import RunDetails
 
-NEARLY_EQUAL = 1.1
+MAX_LENGTH_RATIO = 1.1
 """Two texts count as nearly equally long if the ratio of their word counts, the larger to the smaller, is at most this
 value."""
 
@@ -88,7 +88,7 @@ class Agreement:
     kendall: JudgeScore
     """Kendall's tau-b within groups, averaged over groups."""
     accuracy_nearly_equal_length: JudgeScore
-    """Accuracy on pairs with different labels whose ratio of word counts is below :data:`NEARLY_EQUAL`."""
+    """Accuracy on pairs with different labels whose ratio of word counts is below :data:`MAX_LENGTH_RATIO`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,9 @@ class JudgeScores:
     The most frequent outcome and the tie band of ``longer`` are fitted on the training pairs, or on the test pairs
     themselves for a judge that is only evaluated.
     """
-    versus_longer: PairedFigure
+    versus_longer: PairedDifference
     """Accuracy on pairs with different labels minus the accuracy of "the longer text is better" on the same pairs."""
-    versus_longer_nearly_equal: PairedFigure
+    versus_longer_nearly_equal: PairedDifference
     """Difference as in ``versus_longer``, on the pairs of nearly equal length."""
     calibration: Calibration | None
     """Calibration of the probabilities on pairs with different labels; None for methods without probabilities."""
@@ -203,7 +203,7 @@ def score_judge(
         ratios, outcomes = log_length_differences(n_words, fold.test_pairs), pair_outcomes(labels, fold.train_pairs)
         band = fit_tie_band(log_length_differences(n_words, fold.train_pairs), outcomes)
         length_by_fold.append(JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band)))
-        # Accuracy of the commonest answer on each test pair, over both its orders.
+        # Accuracy of the most frequent answer on each test pair, over both its orders.
         n_ties, n_per_side = int((outcomes == 0).sum()), int((outcomes != 0).sum()) / 2
         constant_correct.append(np.where(truth == 0, float(n_ties > n_per_side), 0.0 if n_ties > n_per_side else 0.5))
         rankings += [
@@ -213,7 +213,7 @@ def score_judge(
             on_fold(fold.number)
     judge_pairs, length_pairs = _concatenate(judged_pairs), _concatenate(length_by_fold)
     ratios = log_length_differences(n_words, judge_pairs.pairs)
-    is_nearly_equal = np.abs(ratios) < np.log(NEARLY_EQUAL)
+    is_nearly_equal = np.abs(ratios) < np.log(MAX_LENGTH_RATIO)
     is_differing = judge_pairs.truth != 0
     by_length = [(members, n_words[members].astype(np.float64)) for members, _ in rankings]
     constant_ranking = [(members, np.zeros(len(members))) for members, _ in rankings]
@@ -318,7 +318,7 @@ def _measure_agreement(
 
 def _paired_difference(
     bootstrap_units: BootstrapUnits, baseline: JudgedPairs, judge_pairs: JudgedPairs, mask: np.ndarray
-) -> PairedFigure:
+) -> PairedDifference:
     baseline_pairs, own_pairs = baseline.take(mask), judge_pairs.take(mask)
     return bootstrap_units.difference(correctness(baseline_pairs), correctness(own_pairs), own_pairs.pairs)
 
@@ -344,8 +344,8 @@ def _rank_group(
         log_odds = trained_judge.judge(np.sort(item_pairs, axis=1)).log_odds
         return np.where(is_reversed, -log_odds, log_odds)
 
-    # With one seed for all groups, a judge that says nothing would put every group into the same shuffled order, which
-    # goes with the labels of tables that list the same systems in the same order in every group.
+    # With one seed for all groups, a judge without preferences would put every group into the same shuffled order. In
+    # tables that list the same systems in the same order in every group, this order would correlate with the labels.
     ranking = sort_group(len(members), ask, seed=int(members[0]))
     if ranking.strengths is not None:
         return members, np.round(ranking.strengths, 9)
@@ -372,7 +372,7 @@ def _learning_curve(
         for fold in folds:
             if size > len(fold.train):
                 continue
-            # Whole groups first, in a seeded order; where there is one group, items.
+            # Whole groups in a seeded order, or items if there is only one group.
             members = by_group([item.group for item in items], fold.train)
             generator = np.random.default_rng([fold.number, 2])
             order = generator.permutation(sorted(members)).tolist() if len(members) > 1 else []
@@ -552,13 +552,13 @@ def load_judge_results(details: RunDetails) -> tuple[JudgeResult, ...]:
 @dataclass(frozen=True, slots=True)
 class _TaskFolds:
     task: JudgeTask
-    questions: QualityRequests
+    quality_requests: QualityRequests
     folds: tuple[Fold, ...]
 
     def requests(self, pointwise: bool) -> list[OptionRequest]:
         if pointwise:
-            return self.questions.point(self.task.items)
-        return self.questions.contrast(self.task.items, with_mirrors(collect_pairs(self.folds)))
+            return self.quality_requests.point(self.task.items)
+        return self.quality_requests.contrast(self.task.items, with_mirrors(collect_pairs(self.folds)))
 
 
 class _TokenCountingModel(RecordedModel):
@@ -614,7 +614,7 @@ class _BenchmarkRun:
     def _create_harvester(self, part: _TaskFolds) -> Harvester:
         weights = open_weights(self.model, "This method")
         layers = layers_of((*self.settings.probe.layers, *((LAST_LAYER,) if self.settings.as_published else ())))
-        return Harvester(weights, part.questions, layers, self.activations, self.token_budget)
+        return Harvester(weights, part.quality_requests, layers, self.activations, self.token_budget)
 
     def _score_on_harvest(
         self, part: _TaskFolds, names: Sequence[MethodName], joint_cost: Cost, cost_fraction: float
@@ -669,7 +669,7 @@ class _BenchmarkRun:
         scores = score_judge(
             items,
             part.folds,
-            create_candidate(name, items, part.questions, model, table, settings.probe, on_progress),
+            create_candidate(name, items, part.quality_requests, model, table, settings.probe, on_progress),
             method=name,
             quality=part.task.quality.name,
             sort=settings.sort,
@@ -685,7 +685,7 @@ class _BenchmarkRun:
         published_scores = score_as_published(
             name,
             items,
-            part.questions,
+            part.quality_requests,
             model,
             table,
             beam_size=settings.beam_size,

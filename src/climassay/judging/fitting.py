@@ -467,9 +467,10 @@ def fit_pointwise(
     Every pair has the same weight, so that groups with more pairs have more influence. Arguments and errors are as in
     :func:`fit_contrast`, with these differences:
 
-    * ``states`` has the shape [items, features]; * ``pairs`` are unordered pairs within groups, shape [pairs, 2]; ties
-    affect the tie band only; * ``labels`` are NaN for items in no pair; * the slope of ``lengths`` is fitted on
-    differences within pairs.
+    - ``states`` has the shape [items, features].
+    - ``pairs`` are unordered pairs within groups, shape [pairs, 2]; ties affect only the tie band.
+    - ``labels`` are NaN for items in no pair.
+    - The slope of ``lengths`` is fitted on differences within pairs.
     """
     values = np.asarray(labels, dtype=np.float64)
     outcomes = _validate_outcomes(pairs, values, groups)
@@ -478,7 +479,7 @@ def fit_pointwise(
     item_indices = np.unique(pairs)
     check_finite(states[item_indices])
     mean = states[item_indices].mean(axis=0, dtype=np.float64)
-    # Items in no pair (no label, or held out for a test) stay at the mean and have no say in the scaling.
+    # Items in no pair (without a label, or held out for a test) stay at the mean and do not affect the scaling.
     rows = np.zeros(states.shape)
     rows[item_indices] = states[item_indices] - mean
     length_ratios, slope = _fit_length_slope(rows, lengths, pairs, pointwise=True)

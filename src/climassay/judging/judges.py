@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.judging.preferences import (
-    CERTAIN,
+    CERTAIN_LOG_ODDS,
     FloatArray,
     IntArray,
     Item,
@@ -33,18 +33,19 @@ from climassay.judging.preferences import (
 from climassay.judging.probe import Probe, States, log_length_differences
 from climassay.learning.evaluation import Calibration, calibration
 from climassay.learning.harvest import ActivationStore, Harvest, harvest
+from climassay.learning.linear import logistic
 from climassay.models.contract import OpenWeights, OptionRequest, OptionScorer, OptionScores
 from climassay.registry import Registry
-from climassay.reporting import percent, percent_interval, shown_p_value
+from climassay.reporting import format_p_value, percent, percent_interval
 from climassay.statistics import paired_differences, percentile_interval, wilson_interval
 from climassay.statistics.agreement import kendall_of_resamples, spearman_of_resamples
 
 JudgeName = Literal["direct", "direct-expected", "pairs", "zero-shot"]
-Make = Callable[[OptionScorer, QualityRequests, "StateSource | None"], Method]
-JUDGES: Registry[Make] = Registry("method without a probe", "climassay.judges", ["climassay.judging.judges"])
+JudgeFactory = Callable[[OptionScorer, QualityRequests, "StateSource | None"], Method]
+JUDGES: Registry[JudgeFactory] = Registry("method without a probe", "climassay.judges", ["climassay.judging.judges"])
 
 
-def judge(name: str) -> Callable[[Make], Make]:
+def judge(name: str) -> Callable[[JudgeFactory], JudgeFactory]:
     """Register a factory of a method that needs no labels.
 
     The factory is called with a recorded model, the templates of the quality, and a source of the model's hidden states
@@ -52,11 +53,11 @@ def judge(name: str) -> Callable[[Make], Make]:
 
     Example:
         >>> @judge("longer")
-        ... def longer(model, questions, states):
+        ... def longer(model, quality_requests, states):
         ...     return LongerIsBetter()
     """
 
-    def add(function: Make) -> Make:
+    def add(function: JudgeFactory) -> JudgeFactory:
         JUDGES.add(name, function, function.__module__)
         return function
 
@@ -73,7 +74,7 @@ class DirectScoring:
     """
 
     model: OptionScorer
-    questions: QualityRequests
+    quality_requests: QualityRequests
     rule: Literal["most_likely", "expected"] = field(default="most_likely", kw_only=True)
     """Rule for the rating: the ``most_likely`` answer, or the ``expected`` value of the rating under the probabilities
     of all answers."""
@@ -85,7 +86,7 @@ class DirectScoring:
 
     def scores(self, items: Sequence[Item], *, on_progress: Progress | None = None) -> FloatArray:
         """Return ratings, shape [items]: 0 for the lowest answer of the scale, NaN if the model returned no answer."""
-        answers = _option_scores(self.model, self.questions.direct(items), on_progress)
+        answers = _option_scores(self.model, self.quality_requests.direct(items), on_progress)
         if self.rule == "most_likely":
             return np.array([np.nan if answer.error is not None else float(answer.best or 0) for answer in answers])
         probabilities = [np.exp(np.array(answer.logprobs) - max(answer.logprobs, default=0.0)) for answer in answers]
@@ -98,7 +99,7 @@ class DirectScoring:
         ratings[indices] = self.scores([items[index] for index in indices], on_progress=on_progress)
         difference = ratings[pairs[:, 0]] - ratings[pairs[:, 1]]
         failed = np.isnan(difference)
-        return Judgements(CERTAIN * np.sign(np.where(failed, 0.0, difference)), failed)
+        return Judgements(CERTAIN_LOG_ODDS * np.sign(np.where(failed, 0.0, difference)), failed)
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class PairwisePrompt:
     """
 
     model: OptionScorer
-    questions: QualityRequests
+    quality_requests: QualityRequests
     orders: Literal[1, 2] = field(default=2, kw_only=True)
     """Number of orders in which each pair is compared. With 2, the log-odds of both orders are averaged, which removes
     the position bias."""
@@ -119,20 +120,20 @@ class PairwisePrompt:
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """Compare pairs; see :class:`climassay.judging.Method`."""
         ordered_pairs = pairs if self.orders == 1 else with_mirrors(pairs)
-        answers = _option_scores(self.model, self.questions.pairs(items, ordered_pairs), on_progress)
+        answers = _option_scores(self.model, self.quality_requests.pairs(items, ordered_pairs), on_progress)
         return average_both_orders(*margins(answers), self.orders)
 
 
 def margins(answers: Sequence[OptionScores]) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return log-odds of the first of two options, and whether each answer is missing; both have shape [answers].
 
-    Log-odds are 0 for a missing answer, and plus or minus :data:`climassay.judging.preferences.CERTAIN` for an answer
-    that was generated without log-probabilities.
+    Log-odds are 0 for a missing answer, and plus or minus :data:`climassay.judging.preferences.CERTAIN_LOG_ODDS` for an
+    answer that was generated without log-probabilities.
     """
     log_odds = []
     for answer in answers:
         margin = 0.0 if answer.error is not None else answer.logprobs[0] - answer.logprobs[1]
-        log_odds.append(math.copysign(CERTAIN, margin) if answer.is_named and margin else margin)
+        log_odds.append(math.copysign(CERTAIN_LOG_ODDS, margin) if answer.is_named and margin else margin)
     return np.array(log_odds), np.array([answer.error is not None for answer in answers])
 
 
@@ -194,7 +195,7 @@ class Harvester:
     """
 
     model: OpenWeights
-    questions: QualityRequests
+    quality_requests: QualityRequests
     layers: tuple[int, ...] = (-1,)
     store: ActivationStore | None = None
     token_budget: int | None = None
@@ -213,7 +214,7 @@ class Harvester:
 
         By default, the states of all layers of the harvester are returned.
         """
-        result, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
+        result, failed = self.harvest(self.quality_requests.contrast(items, pairs), on_progress)
         states = result.states[:, :, _layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         log_odds = np.asarray(result.logprobs[:, 0] - result.logprobs[:, 1], dtype=np.float64)
         return Contrasts((states[:, 0] - states[:, 1]).reshape(len(pairs), -1), np.where(failed, 0.0, log_odds), failed)
@@ -222,7 +223,7 @@ class Harvester:
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
     ) -> tuple[States, NDArray[np.bool_]]:
         """Return one state per item, shape [items, layers * width], and whether each item failed, shape [items]."""
-        result, failed = self.harvest(self.questions.point(items), on_progress)
+        result, failed = self.harvest(self.quality_requests.point(items), on_progress)
         states = result.states[:, 0, _layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         return np.ascontiguousarray(states.reshape(len(items), -1)), failed
 
@@ -386,13 +387,15 @@ class PointwiseProbe:
         return Judgements(np.where(either_failed, 0.0, scores[first] - scores[second]), either_failed)
 
 
-judge("direct")(lambda model, questions, _states: DirectScoring(model, questions))
-judge("direct-expected")(lambda model, questions, _states: DirectScoring(model, questions, rule="expected"))
-judge("pairs")(lambda model, questions, _states: PairwisePrompt(model, questions))
+judge("direct")(lambda model, quality_requests, _states: DirectScoring(model, quality_requests))
+judge("direct-expected")(
+    lambda model, quality_requests, _states: DirectScoring(model, quality_requests, rule="expected")
+)
+judge("pairs")(lambda model, quality_requests, _states: PairwisePrompt(model, quality_requests))
 
 
 @judge("zero-shot")
-def _zero_shot(model: OptionScorer, _questions: QualityRequests, states: StateSource | None) -> Method:
+def _zero_shot(model: OptionScorer, _quality_requests: QualityRequests, states: StateSource | None) -> Method:
     if states is None:
         raise InputError(f"The method zero-shot reads hidden states: use a local: model, not {model.name}.")
     return ZeroShotContrast(states)
@@ -437,7 +440,7 @@ def layers_of(sets: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 _NONE = "-"
 RESAMPLES = 2000
-LIST_RESAMPLES = 500
+N_LIST_RESAMPLES = 500
 NO_ANSWER = 2
 """Three-way prediction for a failed comparison. It differs from all outcomes and therefore is never correct."""
 
@@ -523,14 +526,14 @@ class BootstrapUnits:
 
         If all values are 0, or all are 1, all resamples are identical; the interval is then Wilson's over the units.
         """
-        figure = self.mean(values, pairs)
-        if figure.value not in (0.0, 1.0):
-            return figure
+        score = self.mean(values, pairs)
+        if score.value not in (0.0, 1.0):
+            return score
         n_units = len(np.unique(self.of_item[pairs]))
-        interval = wilson_interval(figure.value * n_units, n_units)
-        return replace(figure, low=interval.low, high=interval.high)
+        interval = wilson_interval(score.value * n_units, n_units)
+        return replace(score, low=interval.low, high=interval.high)
 
-    def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
+    def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedDifference":
         """Return the mean of ``second - first``, both [pairs], on ``pairs`` [pairs, 2], with its interval and p-value.
 
         If both items of each pair are in the same unit, interval and p-value come from sign flips of units, which are
@@ -538,18 +541,18 @@ class BootstrapUnits:
         Otherwise they come from the bootstrap.
         """
         differences = second - first
-        figure, samples = self._mean(differences, self.pair_weights(pairs))
-        if not figure.n:
-            return PairedFigure(figure, None)
+        score, samples = self._mean(differences, self.pair_weights(pairs))
+        if not score.n:
+            return PairedDifference(score, None)
         first_unit, second_unit = self.of_item[pairs].T
         if (first_unit == second_unit).all():
             sizes = np.bincount(first_unit)
             has_pairs = sizes > 0
             means = np.bincount(first_unit, differences)[has_pairs] / sizes[has_pairs]
             [test] = paired_differences([(0 * means, means)], weights=[sizes[has_pairs]])
-            return PairedFigure(JudgeScore(figure.value, *test.difference.interval, figure.n), test.p_value)
+            return PairedDifference(JudgeScore(score.value, *test.difference.interval, score.n), test.p_value)
         tail = min(np.mean(samples <= 0), np.mean(samples >= 0))
-        return PairedFigure(figure, min(1.0, 2 * float(tail) + 2 / (len(samples) + 1)))
+        return PairedDifference(score, min(1.0, 2 * float(tail) + 2 / (len(samples) + 1)))
 
     def group_mean(self, values: FloatArray, units: IntArray) -> JudgeScore:
         """Return the mean of the groups' values with its interval. Values and unit indices have the shape [groups]."""
@@ -562,16 +565,16 @@ class BootstrapUnits:
         total = weights.sum(axis=1)
         has_weight = total > 0
         samples: FloatArray = (weights[has_weight] @ values) / total[has_weight]
-        return self.figure(float(values.mean()), samples, len(values)), samples
+        return self.make_score(float(values.mean()), samples, len(values)), samples
 
     @staticmethod
-    def figure(value: float, samples: FloatArray, n: int) -> JudgeScore:
+    def make_score(value: float, samples: FloatArray, n: int) -> JudgeScore:
         """Return a value with the 95% percentile interval of its resampled values, shape [resamples]."""
         return JudgeScore(value, *percentile_interval(samples), n)
 
 
 @dataclass(frozen=True, slots=True)
-class PairedFigure:
+class PairedDifference:
     """Difference between two methods on the same pairs, with its interval and p-value."""
 
     difference: JudgeScore
@@ -581,11 +584,11 @@ class PairedFigure:
     @property
     def gain(self) -> tuple[str, str, str]:
         """Difference in percentage points, its interval and its p-value, as texts for a table."""
-        figure = self.difference
-        if figure.value is None or figure.low is None or figure.high is None or self.p_value is None:
+        score = self.difference
+        if score.value is None or score.low is None or score.high is None or self.p_value is None:
             return _NONE, _NONE, _NONE
-        interval = f"{100 * figure.low:+.1f} to {100 * figure.high:+.1f}"
-        return f"{100 * figure.value:+.1f}", interval, shown_p_value(self.p_value)
+        interval = f"{100 * score.low:+.1f} to {100 * score.high:+.1f}"
+        return f"{100 * score.value:+.1f}", interval, format_p_value(self.p_value)
 
 
 def correctness(test: JudgedPairs) -> FloatArray:
@@ -603,7 +606,7 @@ def pair_calibration(test: JudgedPairs) -> Calibration | None:
         return None
     log_odds = np.concatenate([differing_pairs.log_odds, -differing_pairs.log_odds])
     outcomes = np.concatenate([differing_pairs.truth > 0, differing_pairs.truth < 0]).astype(np.float64)
-    return calibration(0.5 + 0.5 * np.tanh(log_odds / 2), outcomes)
+    return calibration(logistic(log_odds), outcomes)
 
 
 def correlations(
@@ -643,7 +646,7 @@ def correlations(
         generator = np.random.default_rng(0)
         draws = [
             [generator.integers(0, len(members), len(members)) for members, _ in varied_rankings]
-            for _ in range(LIST_RESAMPLES)
+            for _ in range(N_LIST_RESAMPLES)
         ]
         results = []
         for (members, scores), samples_of_list in zip(varied_rankings, zip(*draws, strict=True), strict=True):
@@ -652,7 +655,7 @@ def correlations(
             results.append(np.where(has_differences, np.nan_to_num(measure(scores, truth, samples)), np.nan))
         resampled_correlations = np.array(results)
         means = np.nanmean(resampled_correlations[:, ~np.isnan(resampled_correlations).all(axis=0)], axis=0)
-        result[name] = BootstrapUnits.figure(
+        result[name] = BootstrapUnits.make_score(
             float(values.mean()), means, sum(len(members) for members, _ in varied_rankings)
         )
     return result

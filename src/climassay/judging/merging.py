@@ -77,8 +77,9 @@ class _Level:
     """Merges on one level of the sort, as arrays padded to a common shape."""
 
     left: NDArray[np.int64]
-    """Items of the left lists, shape [merges, longest left list]; ``right`` likewise."""
+    """Items of the left list of each merge, padded with 0, shape [merges, length of the longest left list]."""
     right: NDArray[np.int64]
+    """Items of the right list of each merge, padded with 0, shape [merges, length of the longest right list]."""
     lengths_left: NDArray[np.int64]
     lengths_right: NDArray[np.int64]
 

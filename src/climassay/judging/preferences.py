@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
+from climassay.learning.linear import logistic
 from climassay.models.contract import OptionRequest
 from climassay.prompts import Prompt, load_prompt
 
@@ -52,10 +53,10 @@ Ask: TypeAlias = Callable[[IntArray], FloatArray]
 """Function that maps pairs of item indices (i, j), shape [pairs, 2], to natural log-odds that i has more of the
 quality, shape [pairs]."""
 
-LARGEST_LOG_ODDS = 1e4
+MAX_LOG_ODDS = 1e4
 """Maximum absolute log-odds in nats; larger values are clipped to keep sums of log-likelihoods finite."""
 
-CERTAIN = 13.8
+CERTAIN_LOG_ODDS = 13.8
 """Log-odds assigned to a preference without a probability; they correspond to an error rate of one in a million."""
 
 
@@ -71,7 +72,7 @@ class Judgements:
     @property
     def probabilities(self) -> FloatArray:
         """Probability that the first item has more of the quality, shape [pairs]."""
-        return np.asarray(0.5 + 0.5 * np.tanh(self.log_odds / 2))
+        return logistic(self.log_odds)
 
 
 class Method(Protocol):
@@ -168,7 +169,7 @@ class Comparisons:
                 f"{np.isnan(log_odds).sum()} of {len(new_keys)} comparisons gave no number; "
                 "use a method that answers every pair or leave the items out."
             )
-        log_odds = np.minimum(np.maximum(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)
+        log_odds = np.minimum(np.maximum(log_odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
         self._log_odds.update(zip(new_keys, log_odds.tolist(), strict=True))
 
 
@@ -379,7 +380,10 @@ class QualityRequests:
         return self._single_item_requests("direct", items, self.quality.scale)
 
     def point(self, items: Sequence[Item]) -> list[OptionRequest]:
-        """Return requests that ask whether each item has the quality; the only option is yes."""
+        """Return a request per item that asks whether it has the quality; its only option is ``Yes``.
+
+        The model's hidden state after this answer represents the item.
+        """
         return self._single_item_requests("point", items, (" Yes",))
 
     def pairs(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from climassay.errors import InputError
 from climassay.judging.preferences import FloatArray, IntArray
 from climassay.learning.evaluation import HeldOutScores, evaluate
+from climassay.learning.linear import logistic
 from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, check_array
 from climassay.models.contract import OpenWeights
 
@@ -105,7 +106,7 @@ class Probe(SavedModel):
 
     def predict_proba(self, states: States, log_lengths: ArrayLike | None = None) -> FloatArray:
         """Return the probability that i has more of the quality than j (or than the training mean), shape [rows]."""
-        return np.asarray(0.5 + 0.5 * np.tanh(self.log_odds(states, log_lengths) / 2))
+        return logistic(self.log_odds(states, log_lengths))
 
     def predict(self, states: States, log_lengths: ArrayLike | None = None) -> IntArray:
         """Return 1 if a pair's first item has more of the quality, -1 if its second has, 0 for a tie; shape [rows]."""
@@ -138,23 +139,25 @@ class Probe(SavedModel):
         arrays = {"weights": self.weights, "mean": self.mean}
         if self.length_slope is not None:
             arrays["length_slope"] = self.length_slope
-        facts = {"probe": self.kind, "scale": self.scale, "tie_band": self.tie_band}
-        return arrays, {**facts, "provenance": self.provenance.facts()}
+        metadata = {"probe": self.kind, "scale": self.scale, "tie_band": self.tie_band}
+        return arrays, {**metadata, "provenance": self.provenance.to_dict()}
 
     @classmethod
-    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+    def build(cls, metadata: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
         """Create a probe from the metadata and arrays of a file; see :meth:`SavedModel.build`."""
-        if facts["probe"] not in ("pair", "point"):
-            raise ValueError(f"its kind of probe is {facts['probe']!r}")
+        if metadata["probe"] not in ("pair", "point"):
+            raise ValueError(f"its kind of probe is {metadata['probe']!r}")
         width = (len(arrays["weights"]),)
         arrays = {name: check_array(name, array, width) for name, array in arrays.items()}
-        scale, band = float(facts["scale"]), float(facts["tie_band"])
+        scale, band = float(metadata["scale"]), float(metadata["tie_band"])
         if not np.isfinite([scale, band]).all() or band < 0:
             raise ValueError("the scale or the tie band has an impossible value")
-        source = Provenance.read(facts["provenance"])
+        source = Provenance.read(metadata["provenance"])
         if "method" not in source.settings:
             raise ValueError("it does not say how it was fitted")
-        return cls(facts["probe"], arrays["weights"], arrays["mean"], scale, band, source, arrays.get("length_slope"))
+        return cls(
+            metadata["probe"], arrays["weights"], arrays["mean"], scale, band, source, arrays.get("length_slope")
+        )
 
 
 load_probe = Probe.load

@@ -64,7 +64,7 @@ class PublishedScores:
 def score_as_published(
     name: str,
     items: Sequence[Item],
-    questions: QualityRequests,
+    quality_requests: QualityRequests,
     model: OptionScorer,
     table: StateTable | None,
     *,
@@ -79,7 +79,7 @@ def score_as_published(
     Args:
         name: ``direct``, ``pairs``, ``zero-shot`` or ``ppairs``; others are not scored.
         items: Labelled items, compared within groups.
-        questions: Prompt templates of the quality.
+        quality_requests: Prompt templates of the quality.
         model: Recorded model that answers the requests of direct scoring and PairS.
         table: Hidden states of the items, with the last layer among them; None for models without them.
         beam_size: Maximum number of partial merges per merge; None keeps all.
@@ -91,8 +91,8 @@ def score_as_published(
     """
     pairs = pairs_within([item.group for item in items], np.arange(len(items)), None, np.random.default_rng(seed))
     methods: dict[str, Method] = {
-        "direct": DirectScoring(model, questions),
-        "pairs": PairwisePrompt(model, questions, orders=1),
+        "direct": DirectScoring(model, quality_requests),
+        "pairs": PairwisePrompt(model, quality_requests, orders=1),
     }
     if table is not None:
         methods["zero-shot"] = ZeroShotContrast(table, orders=1)

@@ -13,7 +13,7 @@ from climassay.errors import InputError
 from climassay.judging.judges import PointwiseProbe
 from climassay.judging.merging import MergedRun, Run, Score, merge_all_pairs, merge_beam, merge_exact, merge_greedy
 from climassay.judging.preferences import (
-    CERTAIN,
+    CERTAIN_LOG_ODDS,
     Ask,
     Comparisons,
     FloatArray,
@@ -232,7 +232,7 @@ class RankedItem:
     estimate of the log-odds between the two items. The ranks of a merge sort may differ from the order of strengths."""
 
 
-SHOWN_ITEMS = 6
+MAX_SHOWN_ITEMS = 6
 """Maximum number of items that the note on cyclic preferences names."""
 MAX_CHECKED_ITEMS = 8
 """Cyclic preferences are only searched for in groups of at most this size, since the search compares items that are two
@@ -268,8 +268,8 @@ class ItemRanking(Result):
         """Sentences on the number of comparisons, and on items that the comparisons do not order."""
         sentences = [f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."]
         if self.undetermined:
-            names = ", ".join(self.undetermined[:SHOWN_ITEMS])
-            n_more = len(self.undetermined) - SHOWN_ITEMS
+            names = ", ".join(self.undetermined[:MAX_SHOWN_ITEMS])
+            n_more = len(self.undetermined) - MAX_SHOWN_ITEMS
             sentences.append(
                 f"The comparisons do not determine the order of {len(self.undetermined)} items, which they prefer to "
                 f"one another in a circle: {names}{f' and {n_more} more' if n_more > 0 else ''}."
@@ -373,7 +373,7 @@ def rank_items(
     if not items:
         raise InputError("There is nothing to rank: the table has no items.")
     groups = by_group([item.group for item in items], range(len(items)))
-    # The scores of all items in one go are all that a pointwise probe has to say.
+    # A pointwise probe scores all items in one call, and the comparisons use these scores.
     judge = (
         _ScoreMethod(*method.scores(items, on_progress=on_progress)) if isinstance(method, PointwiseProbe) else method
     )
@@ -406,7 +406,7 @@ def rank_items(
             )
             rows.append(RankedItem(name, rows[-1].rank if is_tied else rank, items[index], strength))
     n_possible = sum(len(members) * (len(members) - 1) // 2 for members in groups.values())
-    is_certain = bool(log_odds.any() and np.isin(np.abs(log_odds), (0.0, CERTAIN)).all())
+    is_certain = bool(log_odds.any() and np.isin(np.abs(log_odds), (0.0, CERTAIN_LOG_ODDS)).all())
     cyclic_ids = tuple(items[index].id for index in find_cyclic_items(len(items), pairs, log_odds))
     return ItemRanking(
         tuple(rows), preferences.n_pairs, n_possible, preferences.failed, certain=is_certain, undetermined=cyclic_ids

@@ -23,7 +23,7 @@ from climassay.reporting import (
 from climassay.reporting.html import Block
 
 _NONE = "-"
-SHOWN_GROUPS = 5
+MAX_SHOWN_GROUPS = 5
 """Maximum number of groups whose rankings the report of a benchmark shows."""
 Rows = Sequence[Mapping[str, Any]]
 
@@ -232,7 +232,7 @@ def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
         )
         for result in results_with_curve
     ]
-    x = Axis.at("labelled items", [point.x for line in series for point in line.points])
+    x = Axis.logarithmic_at("labelled items", [point.x for line in series for point in line.points])
     longer_accuracy = results_with_curve[0].scores.baselines["longer"].accuracy_differing.value
     if longer_accuracy is not None:
         end_points = (Point(x.ticks[0], longer_accuracy), Point(x.ticks[-1], longer_accuracy))
@@ -286,7 +286,7 @@ def _ranking_section(results: Sequence[JudgeResult], tasks: Sequence[JudgeTask])
     quality_results = [result for result in results if result.quality == tasks[0].quality]
     best_result = max(quality_results, key=lambda result: result.scores.agreement.accuracy_differing.value or 0.0)
     items = {item.id: item for item in tasks[0].items}
-    groups = list(dict.fromkeys(item.group for item in tasks[0].items))[:SHOWN_GROUPS]
+    groups = list(dict.fromkeys(item.group for item in tasks[0].items))[:MAX_SHOWN_GROUPS]
     group_order = {name: number for number, name in enumerate(groups)}
     ranks = [(items[name], rank) for name, rank in best_result.scores.order if items[name].group in group_order]
     ranks.sort(key=lambda entry: (group_order[entry[0].group], entry[1]))
@@ -299,6 +299,6 @@ def _ranking_section(results: Sequence[JudgeResult], tasks: Sequence[JudgeTask])
         ["group", "rank", "item", "text", "label"],
         rows,
         left=4,
-        note=f"The first {SHOWN_GROUPS} groups, each ranked by a probe or prompt that saw none of its labels.",
+        note=f"The first {MAX_SHOWN_GROUPS} groups, each ranked by a probe or prompt that saw none of its labels.",
     )
     return Section("Ranking", (table,))

@@ -32,7 +32,7 @@ from climassay.judging.judges import (
     JudgedPairs,
     JudgeName,
     JudgeScore,
-    PairedFigure,
+    PairedDifference,
     PointwiseProbe,
     StateTable,
     correctness,
@@ -140,7 +140,7 @@ def make_folds(
     if folds < 2 or n_units < folds * n_per_fold:
         noun = "items" if is_single_group else "groups"
         raise InputError(f"{folds} folds need at least {max(2, folds) * n_per_fold} {noun}, there are {n_units}.")
-    fold_of_unit = group_folds(np.arange(n_units), folds, seed=seed, in_turn=True)
+    fold_of_unit = group_folds(np.arange(n_units), folds, seed=seed, round_robin=True)
     results = []
     for number in range(folds):
         test = np.flatnonzero(fold_of_unit[unit_of_item] == number)
@@ -303,7 +303,7 @@ class ProbeCandidate:
 def create_candidate(
     name: MethodName,
     items: Sequence[Item],
-    questions: QualityRequests,
+    quality_requests: QualityRequests,
     model: OptionScorer,
     table: StateTable | None,
     settings: ProbeSettings,
@@ -314,7 +314,7 @@ def create_candidate(
     Args:
         name: Name of the method.
         items: Labelled items.
-        questions: Prompt templates of the quality.
+        quality_requests: Prompt templates of the quality.
         model: Recorded model that answers the requests of direct scoring and PairS.
         table: Hidden states of the items; None for models without accessible weights.
         settings: Settings of probes.
@@ -325,7 +325,7 @@ def create_candidate(
     """
     check_method(name)
     if name not in PROBE_METHODS:
-        return UntrainedCandidate(JUDGES.find(name)(model, questions, table), items, on_progress=on_progress)
+        return UntrainedCandidate(JUDGES.find(name)(model, quality_requests, table), items, on_progress=on_progress)
     if table is None:
         raise InputError(f"The method {name} reads hidden states: use a local: model, not {model.name}.")
     return ProbeCandidate(name, table, items, settings)
@@ -346,7 +346,7 @@ def pair_outcomes(labels: FloatArray, pairs: IntArray) -> IntArray:
     return np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]]).astype(np.int64)
 
 
-COMPONENTS = 3
+N_COMPONENTS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -374,7 +374,7 @@ class TrainedProbe(Result):
     items."""
     longer: JudgeScore
     """Accuracy of "the longer text is better" on the same pairs."""
-    versus_longer: PairedFigure
+    versus_longer: PairedDifference
     calibration: Calibration | None
     """Calibration of the probabilities on held-out pairs with different labels, in both orders. Slightly optimistic,
     because ``scale`` was fitted on the same pairs. None if there are too few items to hold any out."""
@@ -412,7 +412,7 @@ class TrainedProbe(Result):
             "explained_variance": list(self.projection.explained),
             **{name: getattr(self, name) for name in ("n_items", "n_groups", "n_pairs", "failed")},
             **asdict(self.cost),
-            "provenance": {**source.facts(), "trained_on": len(source.trained_on)},
+            "provenance": {**source.to_dict(), "trained_on": len(source.trained_on)},
         }
 
     def tables(self) -> tuple[Table, ...]:
@@ -514,16 +514,16 @@ def train_probe(
     ratios = log_length_differences(np.array(word_counts(items)), test.pairs)
     longer_test = replace(test, log_odds=ratios, predicted=three_way(ratios, 0.0))
     bootstrap_units = BootstrapUnits.of(groups, seed=seed)
-    analysis = PCA(min(COMPONENTS, *differences.shape), svd_solver="randomized", random_state=seed)
+    analysis = PCA(min(N_COMPONENTS, *differences.shape), svd_solver="randomized", random_state=seed)
     coordinates = np.asarray(analysis.fit_transform(differences), dtype=np.float64)
     directions = pair_outcomes(labels, projected_pairs)
     if coordinates[:, 0] @ directions < 0:
         coordinates[:, 0] *= -1
-    prompt = harvester.questions.prompt("point" if method.startswith("pointwise") else "contrast")
+    prompt = harvester.quality_requests.prompt("point" if method.startswith("pointwise") else "contrast")
     provenance = fit.probe.provenance.with_feature_models(model=harvester.model)
     provenance = replace(
         provenance,
-        settings={**provenance.settings, "quality": asdict(harvester.questions.quality)},
+        settings={**provenance.settings, "quality": asdict(harvester.quality_requests.quality)},
         template=prompt.name,
         template_sha256=prompt.sha256,
         trained_on=tuple(dict.fromkeys(words_id(items[index].text) for index in np.unique(pairs))),

@@ -18,11 +18,11 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 CalibrationMethod = Literal["platt", "isotonic"]
 
-ENOUGH_FOR_ISOTONIC = 200
+MIN_LABELS_FOR_ISOTONIC = 200
 """Minimum number of labels of the rarer class for isotonic regression, which overfits smaller samples."""
 MIN_KEPT = 20
 """Minimum number of labelled items that a threshold must keep."""
-_SCALE_LIMITS = (1e-3, 1e3)
+_SCALE_BOUNDS = (1e-3, 1e3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def fit_calibrator(scores: ArrayLike, positive: ArrayLike, method: CalibrationMe
         scores: Log-odds, or any score that rises with them, shape [items].
         positive: Labels 0 or 1, shape [items].
         method: Method of calibration. By default isotonic regression if both classes have at least
-            :data:`ENOUGH_FOR_ISOTONIC` labels, else Platt scaling.
+            :data:`MIN_LABELS_FOR_ISOTONIC` labels, else Platt scaling.
 
     Raises:
         InputError: Shapes differ, or there are no items.
@@ -74,7 +74,7 @@ def fit_calibrator(scores: ArrayLike, positive: ArrayLike, method: CalibrationMe
     if values.shape != labels.shape or values.ndim != 1 or not values.size:
         raise InputError(f"Calibration needs one label for each score, got {labels.size} for {values.size}.")
     n_rarer = int(min(labels.sum(), len(labels) - labels.sum()))
-    if (method or ("isotonic" if n_rarer >= ENOUGH_FOR_ISOTONIC else "platt")) == "isotonic":
+    if (method or ("isotonic" if n_rarer >= MIN_LABELS_FOR_ISOTONIC else "platt")) == "isotonic":
         from sklearn.isotonic import IsotonicRegression
 
         regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(values, labels)
@@ -150,12 +150,12 @@ def fit_scale(log_odds: ArrayLike, outcomes: ArrayLike, *, independent: int) -> 
     def slope(log_scale: float) -> float:
         return float(np.mean((expit(np.exp(log_scale) * margins) - target) * margins))
 
-    low, high = np.log(_SCALE_LIMITS)
+    low, high = np.log(_SCALE_BOUNDS)
     # The loss is convex, so its slope changes sign at most once.
     if slope(low) >= 0:
-        return _SCALE_LIMITS[0]
+        return _SCALE_BOUNDS[0]
     if slope(high) <= 0:
-        return _SCALE_LIMITS[1]
+        return _SCALE_BOUNDS[1]
     return float(np.exp(brentq(slope, low, high, xtol=1e-10)))
 
 
@@ -236,7 +236,7 @@ def find_threshold(
     probabilities: ArrayLike,
     *,
     min_kept: int = MIN_KEPT,
-    surely: bool = False,
+    use_lower_bound: bool = False,
 ) -> Threshold:
     """Return the lowest threshold that reaches a precision; it keeps the most items.
 
@@ -245,7 +245,7 @@ def find_threshold(
         positive: Labels 0 or 1, shape [items].
         probabilities: Probabilities of label 1 by a model that was not trained on the item, shape [items].
         min_kept: Minimum number of labelled items that the threshold must keep.
-        surely: Whether the lower end of the precision's 95% interval must reach ``precision``.
+        use_lower_bound: Whether the lower end of the precision's 95% interval must reach ``precision``.
 
     Raises:
         InputError: The precision cannot be reached; the message names the highest one that can.
@@ -264,11 +264,11 @@ def find_threshold(
             f"A threshold is chosen on at least {min_kept} labelled items: there are {len(values)}; label more."
         )
     estimates = [proportion(int(hits[index]), int(sizes[index])) for index in indices]
-    precisions = [estimate.interval.low if surely else estimate.value for estimate in estimates]
+    precisions = [estimate.interval.low if use_lower_bound else estimate.value for estimate in estimates]
     sufficient_indices = [index for index, value in zip(indices, precisions, strict=True) if value >= precision - 1e-12]
     if not sufficient_indices:
         best_index = int(indices[int(np.argmax(precisions))])
-        phrase = "is sure of at most" if surely else "reaches at most"
+        phrase = "is sure of at most" if use_lower_bound else "reaches at most"
         raise InputError(
             f"A precision of {precision:.1%} cannot be reached on these labels: the model {phrase} "
             f"{max(precisions):.1%}, by keeping {int(sizes[best_index])} of {len(values)}; ask for less or label more "

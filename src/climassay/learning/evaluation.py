@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 RESAMPLES = 1000
-_FLOOR = 1e-6
+_MIN_PROBABILITY = 1e-6
 """Smallest probability whose logarithm is taken; smaller probabilities are replaced by it."""
 
 
@@ -430,7 +430,7 @@ def _sum_by_group(
     np.add.at(sums, (group_indices, labels, np.where(predictions < 0, n_classes, predictions)), 1.0)
     scored_indices = np.flatnonzero(has_probabilities)
     true_class_probabilities = probabilities[scored_indices, labels[scored_indices]]
-    log_losses = -np.log(np.maximum(true_class_probabilities, _FLOOR))
+    log_losses = -np.log(np.maximum(true_class_probabilities, _MIN_PROBABILITY))
     squared_differences = ((probabilities[scored_indices] - np.eye(n_classes)[labels[scored_indices]]) ** 2).sum(
         axis=1
     ) / 2

@@ -124,7 +124,7 @@ class FeatureModels:
         source.check(display_name, encoder=encoder, model=model)
         return FeatureModels(encoder, model, source.layers[0] if source.layers else self.layer)
 
-    def need_encoder(self) -> Encoder:
+    def require_encoder(self) -> Encoder:
         """Return the encoder, or raise an error.
 
         Raises:
@@ -134,7 +134,7 @@ class FeatureModels:
             raise InputError("This model reads an encoder's vectors: give it the encoder it was trained with.")
         return self.encoder
 
-    def need_model(self) -> OpenWeights:
+    def require_model(self) -> OpenWeights:
         """Return the language model, or raise an error.
 
         Raises:
@@ -194,13 +194,13 @@ def compute_block(
     selected_texts = [context if source.startswith("context") else text for text, context in texts]
     if source == "mean states" or source == "last states":
         pooling: Pooling = "mean" if source == "mean states" else "last"
-        states = text_states(models.need_model(), selected_texts, [models.layer], on_progress=on_progress)
+        states = text_states(models.require_model(), selected_texts, [models.layer], on_progress=on_progress)
         return states[:, 0, POOLINGS.index(pooling)].astype(np.float64)
     if source.endswith("words"):
         if vocabulary is None:
             raise InputError("Word features need a vocabulary, which is learned from training texts.")
         return vocabulary.transform(selected_texts)
-    return text_vectors(selected_texts, models.need_encoder(), on_progress=on_progress)
+    return text_vectors(selected_texts, models.require_encoder(), on_progress=on_progress)
 
 
 def text_vectors(texts: Sequence[str], encoder: Encoder, *, on_progress: Progress | None = None) -> FloatArray:
@@ -248,8 +248,8 @@ def text_states(
     suffix_tokens = local_model.prompts.encode(OPENING)
     results = []
     for text in texts:
-        # The first token's state is the same whatever follows and far larger than all others: a token before the
-        # text takes its place, and is not read.
+        # The state of the first token does not depend on the text and is far larger than all others. A filler token
+        # takes this position, and its state is not used.
         tokens = [
             *local_model.prompts.encode(_FILLER)[:1],
             *(local_model.prompts.encode(text)[:_MAX_TOKENS] or suffix_tokens),

@@ -66,7 +66,7 @@ class Rows(NamedTuple):
     logprobs: NDArray[np.float64]
     """Log-probabilities of the options' texts, natural logarithms, shape [requests, options]."""
     tokens: NDArray[np.int64]
-    """Number of tokens to compute if each option had a separate forward pass, shape [requests]."""
+    """Number of tokens that separate forward passes for all options would compute, shape [requests]."""
 
 
 def request_key(prompt: str, options: Sequence[str]) -> bytes:
@@ -228,7 +228,7 @@ def _digest(content: object) -> bytes:
     return hashlib.sha256(text.encode("ascii")).digest()[:KEY_BYTES]
 
 
-DEFAULT_SHARD = 256
+DEFAULT_SHARD_SIZE = 256
 STORE_SECONDS = 30.0
 """An incomplete batch's activations are stored after this number of seconds."""
 Progress = Callable[[int], None]
@@ -255,8 +255,8 @@ class Harvest:
     tokens_computed: int
     """Number of tokens in the forward passes."""
     tokens_two_pass: int
-    """Number of tokens to compute if each option of each request had a separate forward pass, including stored
-    requests."""
+    """Number of tokens that would be computed with a separate forward pass for each option of each request. Requests
+    whose activations were found in the store are counted, too."""
     read: Callable[[NDArray[np.int64]], NDArray[np.float32]]
     """Function that returns the hidden states of the requests with the given indices, shape [indices, options, layers,
     width]; 0 for failed requests. If there is a store, the states are read from disk."""
@@ -281,7 +281,7 @@ def harvest(
     layers: Sequence[int] = (-1,),
     store: ActivationStore | None = None,
     token_budget: int | None = None,
-    shard: int = DEFAULT_SHARD,
+    shard: int = DEFAULT_SHARD_SIZE,
     on_progress: Progress | None = None,
 ) -> Harvest:
     """Compute the hidden states at the last token of every option of every request.
@@ -306,7 +306,9 @@ def harvest(
             "model itself, not a wrapper, for example local:smollm2."
         )
     if shard < 1:
-        raise InputError(f"The shard size is {shard}: give a positive number of requests, for example {DEFAULT_SHARD}.")
+        raise InputError(
+            f"The shard size is {shard}: give a positive number of requests, for example {DEFAULT_SHARD_SIZE}."
+        )
     option_counts = {len(request.options) for request in requests}
     if len(option_counts) > 1:
         raise InputError(
@@ -314,7 +316,9 @@ def harvest(
         )
     budget = model.token_budget if token_budget is None else token_budget
     setting = ActivationSetting(model.fingerprint, model.dtype, tuple(layers), budget)
-    target: SettingActivations | _Memory = _Memory() if store is None else store.section(setting)
+    target: SettingActivations | _InMemoryActivations = (
+        _InMemoryActivations() if store is None else store.section(setting)
+    )
     work_before = model.work
     prompts: dict[int, str] = {}
     keys: dict[int, bytes] = {}
@@ -377,7 +381,7 @@ class _BatchWriter:
 
     def __init__(
         self,
-        target: "SettingActivations | _Memory",
+        target: "SettingActivations | _InMemoryActivations",
         keys: Sequence[bytes],
         counts: Sequence[int],
         report_progress: Progress,
@@ -407,7 +411,7 @@ class _BatchWriter:
         self._stored_at = monotonic()
 
 
-class _Memory:
+class _InMemoryActivations:
     """Replacement for :class:`SettingActivations` that stores activations in memory."""
 
     def __init__(self) -> None:
@@ -440,14 +444,15 @@ def _split_into_batches(indices: Sequence[int], prompts: dict[int, str], size: i
         if end < len(indices):
             possible_ends = range(start + max(1, (size + 1) // 2), end + 1)
             end = min(
-                possible_ends, key=lambda end: (_prefix_length(prompts[indices[end - 1]], prompts[indices[end]]), -end)
+                possible_ends,
+                key=lambda end: (_count_common_prefix(prompts[indices[end - 1]], prompts[indices[end]]), -end),
             )
         batches.append(list(indices[start:end]))
         start = end
     return batches
 
 
-def _prefix_length(first: str, second: str) -> int:
+def _count_common_prefix(first: str, second: str) -> int:
     limit = min(len(first), len(second))
     if first[:limit] == second[:limit]:
         return limit

@@ -226,7 +226,7 @@ def fit_path(
             else (scaled_features, None)
         )
     results = []
-    # On products this small a second thread only waits for the first, and takes the core from other work.
+    # On products this small, a second thread only waits for the first and keeps a core from other work.
     with threadpool_limits(limits=1, user_api="blas"):
         for regularisation in regularisations:
             if link == "nominal":
@@ -393,7 +393,7 @@ def _multiply(blocks: Sequence[Block], weights: FloatArray) -> FloatArray:
 
 def _exceedance_probabilities(scores: FloatArray, bias: FloatArray) -> FloatArray:
     """Return P(class >= j) of an ordinal model for j from 0 to the number of classes; scores have shape [items, 1]."""
-    probabilities = _logistic(scores - bias)
+    probabilities = logistic(scores - bias)
     bounds = np.ones((len(probabilities), 1))
     return np.concatenate([bounds, probabilities, 0 * bounds], axis=1)
 
@@ -423,6 +423,7 @@ def _fit_nominal(
     return weights, bias
 
 
-def _logistic(values: FloatArray) -> FloatArray:
+def logistic(values: FloatArray) -> FloatArray:
+    """Return ``1 / (1 + exp(-values))`` in an array of the same shape."""
     # Computed by tanh, which does not overflow.
     return np.asarray(0.5 + 0.5 * np.tanh(values / 2))

@@ -61,13 +61,13 @@ class Provenance:
     """Further settings, which depend on the kind of model, as JSON-serialisable values."""
 
     @classmethod
-    def read(cls, facts: Mapping[str, Any]) -> "Provenance":
-        """Restore a provenance from the values of :meth:`facts`.
+    def read(cls, metadata: Mapping[str, Any]) -> "Provenance":
+        """Restore a provenance from the values of :meth:`to_dict`.
 
         Raises:
             ValueError: A value has the wrong type.
         """
-        return TypeAdapter(cls).validate_python(facts)
+        return TypeAdapter(cls).validate_python(metadata)
 
     def with_feature_models(self, encoder: Encoder | None = None, model: OpenWeights | None = None) -> Self:
         """Return a copy that names the given encoder and language model as the source of features."""
@@ -80,7 +80,7 @@ class Provenance:
             dtype=model.dtype if model else "",
         )
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-serialisable values."""
         return asdict(self)
 
@@ -125,16 +125,16 @@ class ModelFormat:
     trained_by: str
     """Command that trains such a model, for example ``climassay generate validate train``."""
 
-    def save(self, path: Path, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
+    def save(self, path: Path, arrays: Mapping[str, Array], metadata: Mapping[str, Any]) -> None:
         """Write a model to a file, replacing an existing file atomically.
 
-        ``facts`` are all JSON-serialisable values of the model, in addition to its arrays.
+        ``metadata`` has all JSON-serialisable values of the model, in addition to its arrays.
 
         Raises:
             InputError: The file cannot be written.
             MissingExtraError: safetensors is not installed.
         """
-        header = {"format": self.name, "version": self.version, **facts}
+        header = {"format": self.name, "version": self.version, **metadata}
         tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         write_file(
             path, safetensors_library().numpy.save(tensors, {key: json.dumps(value) for key, value in header.items()})
@@ -145,8 +145,8 @@ class ModelFormat:
 
         Args:
             path: File of the model.
-            build: Function that creates the model from the facts and arrays of :meth:`save`. If it raises a KeyError,
-                TypeError or ValueError, the file counts as damaged.
+            build: Function that creates the model from the metadata and arrays of :meth:`save`. If it raises a
+                KeyError, TypeError or ValueError, the file counts as damaged.
 
         Raises:
             InputError: The file is missing, damaged, of another kind, or of another version.
@@ -162,14 +162,14 @@ class ModelFormat:
                 header = file.metadata() or {}
                 if header.get("format") != json.dumps(self.name):
                     raise InputError(f"{path} is a safetensors file but no {self.display_name} of climassay.")
-                facts = {key: parse_json(value) for key, value in header.items()}
+                metadata = {key: parse_json(value) for key, value in header.items()}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if facts["version"] != self.version:
+            if metadata["version"] != self.version:
                 raise InputError(
-                    f"The {self.display_name} {path} has format version {facts['version']}, but this version of "
+                    f"The {self.display_name} {path} has format version {metadata['version']}, but this version of "
                     f"climassay reads version {self.version}: train it again, or update climassay."
                 )
-            return build(facts, arrays)
+            return build(metadata, arrays)
         except (
             library.SafetensorError,
             AttributeError,
@@ -200,7 +200,7 @@ def safetensors_library() -> Any:
 
 
 class SavedModel:
-    """Base class of trained models that are saved to one file of arrays and JSON-serialisable values ("facts").
+    """Base class of trained models that are saved to one file of arrays and JSON-serialisable values (metadata).
 
     A subclass defines the file format (``FORMAT``), and implements :meth:`contents` and :meth:`build`.
     """
@@ -209,12 +209,12 @@ class SavedModel:
     FORMAT: ClassVar[ModelFormat]
 
     def contents(self) -> tuple[Mapping[str, Array], Mapping[str, Any]]:
-        """Return everything to save: arrays by name, and facts, which are JSON-serialisable values by name."""
+        """Return everything to save: arrays and metadata (JSON-serialisable values), both by name."""
         raise NotImplementedError
 
     @classmethod
-    def build(cls, facts: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        """Restore a model from the facts and arrays of :meth:`contents`.
+    def build(cls, metadata: dict[str, Any], arrays: dict[str, Array]) -> Self:
+        """Restore a model from the metadata and arrays of :meth:`contents`.
 
         Raises:
             KeyError, TypeError, ValueError: A value is missing or invalid, because the file is damaged.

@@ -45,7 +45,7 @@ class NearDuplicates:
         *,
         vectors: NDArray[np.float32] | None = None,
     ) -> None:
-        """Find the pairs.
+        """Find the pairs of near duplicates, by the words of the texts and by the similarity of their embeddings.
 
         Args:
             texts: Texts to compare.
@@ -96,7 +96,7 @@ def group_folds(
     seed: int = 0,
     labels: ArrayLike | None = None,
     even: bool = False,
-    in_turn: bool = False,
+    round_robin: bool = False,
 ) -> IntArray:
     """Assign whole groups to folds at random.
 
@@ -106,8 +106,9 @@ def group_folds(
         seed: Seed of the assignment.
         labels: Labels 0 or 1, shape [items], for stratified folds, in which their proportions are similar.
         even: Make the folds similar in size.
-        in_turn: Assign the shuffled groups to the folds in turn. Otherwise the fold of a group is its position in a
-            shuffle, modulo the number of folds. Both give folds with similar numbers of groups.
+        round_robin: Assign the shuffled groups to the folds in turn. Otherwise, each group gets a random number from a
+            permutation, and its fold is that number modulo the number of folds. Both give folds with similar numbers of
+            groups.
 
     Returns:
         Fold of each item, shape [items].
@@ -122,7 +123,7 @@ def group_folds(
             f"Cross-validation needs at least two folds and two groups to put into them, not {folds} and {len(names)}."
         )
     generator = np.random.default_rng(seed)
-    if in_turn:
+    if round_robin:
         group_fold = np.empty(len(names), dtype=np.int64)
         group_fold[generator.permutation(len(names))] = np.arange(len(names)) % n_folds
         return np.asarray(group_fold[group_indices], dtype=np.int64)

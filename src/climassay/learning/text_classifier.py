@@ -204,13 +204,13 @@ class TextClassifier(FeatureBasedModel):
         )  # fmt: skip
 
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return the arrays and facts to save; see :meth:`SavedModel.contents`."""
+        """Return the arrays and metadata to save; see :meth:`SavedModel.contents`."""
         arrays: dict[str, FloatArray] = {}
         for part_index, part in enumerate(self.parts):
             arrays |= part.model.to_arrays(f"{{}}{part_index}")
         for source, vocabulary in self.vocabularies.items():
             arrays[f"{source} weights"] = np.array(vocabulary.weights)
-        facts = {
+        metadata = {
             "classes": list(self.classes),
             "shares": list(self.shares),
             "parts": [{"sources": list(part.sources), "link": part.model.link} for part in self.parts],
@@ -218,28 +218,28 @@ class TextClassifier(FeatureBasedModel):
                 source: {"terms": "\n".join(vocabulary.terms), "longest": vocabulary.max_words}
                 for source, vocabulary in self.vocabularies.items()
             },
-            "provenance": self.provenance.facts(),
+            "provenance": self.provenance.to_dict(),
             "mix": self.mix,
         }
-        return arrays, facts
+        return arrays, metadata
 
     @classmethod
-    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
-        """Restore a classifier from saved facts and arrays; see :meth:`SavedModel.build`."""
-        classes, shares = tuple(facts["classes"]), tuple(float(share) for share in facts["shares"])
+    def build(cls, metadata: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+        """Restore a classifier from saved metadata and arrays; see :meth:`SavedModel.build`."""
+        classes, shares = tuple(metadata["classes"]), tuple(float(share) for share in metadata["shares"])
         if len(classes) < 2 or len(set(classes)) < len(classes) or len(shares) != len(classes) or min(shares) <= 0:
             raise ValueError("its classes or shares are not what they can be")
         vocabularies: dict[Source, Vocabulary] = {}
-        for name, entry in facts["vocabularies"].items():
+        for name, entry in metadata["vocabularies"].items():
             terms = tuple(entry["terms"].split("\n"))
             weights = check_array("vocabulary", arrays[f"{name} weights"], (len(terms),))
             vocabularies[check_sources([name])[0]] = Vocabulary(terms, tuple(weights.tolist()), int(entry["longest"]))
         parts = []
-        for part_index, entry in enumerate(facts["parts"]):
+        for part_index, entry in enumerate(metadata["parts"]):
             model = LinearModel.from_arrays(arrays, len(classes), name=f"{{}}{part_index}", link=entry["link"])
             parts.append(FittedPart(check_sources(entry["sources"]), model))
-        mix = None if facts["mix"] is None else tuple(facts["mix"])
-        return cls(classes, tuple(parts), shares, vocabularies, Provenance.read(facts["provenance"]), mix)
+        mix = None if metadata["mix"] is None else tuple(metadata["mix"])
+        return cls(classes, tuple(parts), shares, vocabularies, Provenance.read(metadata["provenance"]), mix)
 
 
 class TrainingTexts:
@@ -447,8 +447,8 @@ def train_text_classifier(
     candidates = compare_classifiers(specs, training, folds=folds, seed=seed, resamples=resamples, on_fit=on_fit)
     best_candidate, data_provenance = choose_best(candidates), provenance or Provenance()
     models = training.models
-    encoder = models.need_encoder() if needs_encoder(best_candidate.spec.sources) else None
-    model = models.need_model() if needs_model(best_candidate.spec.sources) else None
+    encoder = models.require_encoder() if needs_encoder(best_candidate.spec.sources) else None
+    model = models.require_model() if needs_model(best_candidate.spec.sources) else None
     full_provenance = replace(
         data_provenance.with_feature_models(encoder, model),
         seed=seed,

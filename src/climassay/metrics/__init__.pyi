@@ -46,7 +46,7 @@ from .overlap import (
 )
 from .registry import (
     METRICS as METRICS,
-    Answered as Answered,
+    AnswerItem as AnswerItem,
     LongAnswer as LongAnswer,
     Scorer as Scorer,
     metric as metric,

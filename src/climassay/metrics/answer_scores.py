@@ -9,14 +9,14 @@ from climassay.errors import InputError, ModelError
 from climassay.io import find_column, parse_rows, read_bytes, require_column
 from climassay.metrics.cloze import WINDOW, phrases
 from climassay.metrics.factual_accuracy import AnswerJudgement, judge_answers
-from climassay.metrics.registry import METRICS, Answered, Batch, Scorer
+from climassay.metrics.registry import METRICS, AnswerItem, Batch, Scorer
 from climassay.models.contract import Generator
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.prompts import Prompt
 from climassay.questions import GAP_KIND, PROSE_KIND
 from climassay.statistics import Estimate, mean_estimate, proportion
 
-JUDGED = "judged_accuracy"
+JUDGED_ACCURACY = "judged_accuracy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,19 +143,23 @@ def score_answers(
     if not rows:
         raise InputError("There are no answers to score.")
     scorer = Scorer(encoder, encoder, window=window, judge=judge)
-    available_metrics = [m for m in METRICS.values() if m.name == JUDGED or (m.score is not None and not m.needs)]
+    available_metrics = [
+        metric
+        for metric in METRICS.values()
+        if metric.name == JUDGED_ACCURACY or (metric.score is not None and not metric.needs)
+    ]
     names = [metric.name for metric in available_metrics]
     unknown_names = [name for name in metrics or () if name not in names]
     if unknown_names:
         raise InputError(f"{unknown_names[0]!r} is not a metric of answers: they are {', '.join(names)}.")
-    if judge is None and JUDGED in (metrics or ()):
+    if judge is None and JUDGED_ACCURACY in (metrics or ()):
         raise InputError("Judged accuracy needs a judge: name a strong model (--judge openai:NAME).")
     scores: dict[str, tuple[float | None, ...]] = {}
     means: dict[str, Estimate] = {}
     pooled_scores: dict[str, float] = {}
     judgements: dict[int, AnswerJudgement] = {}
     selected_metrics = [METRICS[name] for name in metrics] if metrics is not None else available_metrics
-    selected_metrics += [METRICS[JUDGED]] if judge is not None else []
+    selected_metrics += [METRICS[JUDGED_ACCURACY]] if judge is not None else []
     for metric in dict.fromkeys(selected_metrics):
         if metric.score is None:
             if judge is None:
@@ -171,11 +175,11 @@ def score_answers(
                     )
             else:
                 kinds = [GAP_KIND if row.statement else PROSE_KIND for row in rows]
-                indices = [n for n, kind in enumerate(kinds) if metrics is not None or metric.scores(kind)]
+                indices = [index for index, kind in enumerate(kinds) if metrics is not None or metric.scores(kind)]
             if not indices:
                 continue
             items = [
-                Answered(row.statement or row.question, row.reference, row.answer)
+                AnswerItem(row.statement or row.question, row.reference, row.answer)
                 for row in (rows[index] for index in indices)
             ]
             results = dict(zip(indices, Batch(items, scorer).scores(metric), strict=True))

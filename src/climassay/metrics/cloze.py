@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.claim_identity import folded_case
+from climassay.claim_identity import fold_case
 from climassay.corpus.latex import plain_latex
 from climassay.errors import InputError
 from climassay.metrics.registry import Batch, Candidates, References, Scorer, answer_pairs, metric
@@ -111,9 +111,7 @@ def normalised_words(text: str) -> list[str]:
     """Split a text into the normalised words, numbers and signs that :func:`exact_match_normalised` compares."""
     plain_text = _BARE_SUBSCRIPT.sub("", plain_latex(text))
     text_with_separators = _FRACTION.sub(" ", _MARKUP.sub("", _POWER.sub("^", plain_text)))
-    normalised_text = folded_case(
-        " ".join(unicodedata.normalize("NFKC", text_with_separators).translate(_SIGNS).split())
-    )
+    normalised_text = fold_case(" ".join(unicodedata.normalize("NFKC", text_with_separators).translate(_SIGNS).split()))
     for spelling, sign in _SPELLED_SIGNS.items():
         normalised_text = normalised_text.replace(spelling, sign)
     return _WORD.findall(_THOUSANDS.sub("", normalised_text))

@@ -46,7 +46,7 @@ EVIDENCE_WORDS = 400
 
 _RELATION_INDEX = {"entailment": 0, "contradiction": 1, "neutral": 2, "supports": 0, "refutes": 1, "not enough info": 2}
 """Index in :data:`RELATIONS` by label of a classifier, in lower case."""
-_BATCH = 16
+_BATCH_SIZE = 16
 
 
 class Relations(NamedTuple):
@@ -121,7 +121,7 @@ class PromptedEntailment:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """Return P(premise entails statement) for each (premise, statement), see :class:`Entailment`."""
-        return [None if shares is None else shares[0] for shares in self.relations(pairs)]
+        return [None if relations is None else relations.confirms for relations in self.relations(pairs)]
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Return the probabilities of the relations for each (premise, statement), see :class:`RelationScorer`."""
@@ -130,8 +130,8 @@ class PromptedEntailment:
             {"premise": premise, "statement": statement}
             for premise, (_, statement) in zip(premises, pairs, strict=True)
         ]
-        result = _option_probabilities(self._model, self._prompt, OPTIONS, values)
-        return [None if shares is None else Relations(*shares) for shares in result]
+        probabilities = _option_probabilities(self._model, self._prompt, OPTIONS, values)
+        return [None if row is None else Relations(*row) for row in probabilities]
 
 
 class PromptedSupport:
@@ -156,14 +156,14 @@ class PromptedSupport:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """Return P(SUPPORTS) for each (evidence, claim), in order; None if the request failed."""
-        return [None if relations is None else relations[0] for relations in self.relations(pairs)]
+        return [None if relations is None else relations.confirms for relations in self.relations(pairs)]
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Return the probabilities of the relations for each (evidence, claim); the third relation has 0."""
         parts = nearest_parts(pairs, words=EVIDENCE_WORDS)
         values = [{"evidence": part, "claim": claim} for part, (_, claim) in zip(parts, pairs, strict=True)]
-        result = _option_probabilities(self._model, self._prompt, SUPPORT_OPTIONS, values)
-        return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in result]
+        probabilities = _option_probabilities(self._model, self._prompt, SUPPORT_OPTIONS, values)
+        return [None if row is None else Relations(*row, 0.0) for row in probabilities]
 
 
 def _option_probabilities(
@@ -241,7 +241,7 @@ class ClassifierEntailment:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """Return P(premise entails statement) for each (premise, statement), in order; never None."""
-        return [None if result is None else result.confirms for result in self.relations(pairs)]
+        return [None if relations is None else relations.confirms for relations in self.relations(pairs)]
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Return the probabilities of the relations for each (premise, statement); long texts are truncated."""
@@ -250,8 +250,8 @@ class ClassifierEntailment:
         network, tokenizer, relation_by_label = self._loaded
         relations: list[Relations | None] = [None] * len(pairs)
         order = sorted(range(len(pairs)), key=lambda index: len(pairs[index][0]) + len(pairs[index][1]))
-        for start in range(0, len(order), _BATCH):
-            batch = order[start : start + _BATCH]
+        for start in range(0, len(order), _BATCH_SIZE):
+            batch = order[start : start + _BATCH_SIZE]
             premises, statements = zip(*(pairs[index] for index in batch), strict=True)
             tokens = tokenizer(
                 list(premises), list(statements), padding=True, truncation="longest_first", max_length=512,
@@ -282,7 +282,8 @@ class ClassifierEntailment:
         except ModelError:
             raise
         except Exception as error:
-            # What transformers raises for a damaged folder, or one that wants its own code run, is of no one family.
+            # The exceptions of transformers for a damaged folder, or for one that needs code of its own, have no common
+            # base class.
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
             raise ModelError(f"The classifier {self.name} cannot be loaded from {self._folder}: {reason}.") from error
         network.eval()
@@ -309,9 +310,9 @@ def relations_by_label(name: str, labels: Mapping[int, str]) -> dict[int, int]:
     """
     results = {}
     for index, label in labels.items():
-        name_of_label = label.lower().replace("_", " ").strip()
-        # "not entailment" of two-class models: whatever is not entailed.
-        relation = 2 if name_of_label.startswith("not") else _RELATION_INDEX.get(name_of_label)
+        label_name = label.lower().replace("_", " ").strip()
+        # Two-class models call everything that is not entailed "not entailment".
+        relation = 2 if label_name.startswith("not") else _RELATION_INDEX.get(label_name)
         if relation is None:
             raise ModelError(
                 f"The classifier {name} calls its labels {', '.join(labels.values())}: entailment, contradiction and"

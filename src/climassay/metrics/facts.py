@@ -25,19 +25,15 @@ from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.metrics.entailment import Relations, RelationScorer
 from climassay.metrics.factual_accuracy import scorer_name
-from climassay.metrics.registry import Answered, Batch, metric
+from climassay.metrics.pair_features import word_set
+from climassay.metrics.registry import AnswerItem, Batch, metric
 from climassay.models.contract import Encoder
-
-
-def _split_words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
 
 _AUXILIARY = (
     r"(?:is|are|was|were|has|have|had|can|could|will|would|may|might|must|should|does|do|did|cannot"
     r"|(?:is|are|was|were|has|have|had|does|do|did|could|would|should)n['’]t)"
 )
-_FINITE_STEMS = _split_words(
+_FINITE_STEMS = word_set(
     """
     absorb accelerat affect allow alter amount appear balanc becom cause chang coincid come compris condens consist
     contain contribut control cool creat decreas depend deposit determin driv emit evaporat exceed expand explain fall
@@ -76,7 +72,7 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _PARTICIPLE = re.compile(r"(?:(?:thereby|thus|further|in turn)\s+)?(?P<word>[a-z]{3,}ing)\b")
-_NOT_PARTICIPLES = _split_words(
+_NOT_PARTICIPLES = word_set(
     """
     during including regarding concerning following according depending owing considering excluding being having
     warming cooling spring evening morning string something anything nothing everything
@@ -158,7 +154,7 @@ def _begins_clause(preceding_text: str, following_text: str, has_comma: bool) ->
         return (
             participle["word"] not in _NOT_PARTICIPLES
             and len(following_text.split()) > 2
-            and not (re.match(rf"{_CONDITION}[^,]*$", preceding_text, re.IGNORECASE) is not None)
+            and re.match(rf"{_CONDITION}[^,]*$", preceding_text, re.IGNORECASE) is None
         )
     link = _LINK.match(following_text)
     text = following_text[link.end() :] if link else following_text
@@ -167,14 +163,15 @@ def _begins_clause(preceding_text: str, following_text: str, has_comma: bool) ->
     if _STARTS_WITH_VERB.match(text):
         # Two verbs of one subject; not split after a negation, whose scope is unknown.
         return not _NEGATION.search(preceding_text)
-    if re.match(r"and\b", following_text) and not has_comma:
-        # Without a comma "and" mostly joins two nouns; a new clause has its own verb soon after.
-        verb = _FIND_VERB.search(text)
-        if verb is None or len(text[: verb.start()].split()) > _MAX_WORDS_TO_VERB:
-            return False
     verb = _FIND_VERB.search(text)
+    if verb is None:
+        return False
+    subject = text[: verb.start()]
+    # Without a comma "and" mostly joins two nouns; a new clause has its own verb soon after.
+    if re.match(r"and\b", following_text) and not has_comma and len(subject.split()) > _MAX_WORDS_TO_VERB:
+        return False
     # A subject without a further comma precedes the verb; otherwise this is the end of a list ("a, b, and c, doing").
-    return verb is not None and bool(text[: verb.start()].strip()) and "," not in text[: verb.start()]
+    return bool(subject.strip()) and "," not in subject
 
 
 def _complete_statement(clause: str, subject: str, preceding_clause: str) -> str | None:
@@ -203,16 +200,16 @@ def _complete_statement(clause: str, subject: str, preceding_clause: str) -> str
 def _find_subject(clause: str) -> str:
     """Return the subject of a clause: the words before its first verb, without a leading condition; "" if none."""
     if not re.match(_CONDITION, clause, re.IGNORECASE):
-        return _take_subject(clause)
+        return _extract_subject(clause)
     # A condition ends at a comma that a determined subject and its verb follow; otherwise there is no subject.
     for match in re.finditer(r",\s+", clause):
-        subject = _take_subject(clause[match.end() :].split(", ")[0])
+        subject = _extract_subject(clause[match.end() :].split(", ")[0])
         if subject and _DETERMINER.match(subject):
             return subject
     return ""
 
 
-def _take_subject(clause: str) -> str:
+def _extract_subject(clause: str) -> str:
     verb = _FIND_VERB.search(clause)
     if verb is None:
         return ""
@@ -233,7 +230,7 @@ def _find_antecedent(clause: str) -> str:
     return " ".join(noun) if len(noun) < len(words) and len(noun) <= 8 else ""
 
 
-_STOP_WORDS = _split_words(
+_STOP_WORDS = word_set(
     """
     in on at by from to into with within during through for and or as than that which between among over under after
     before increasing decreasing causing producing affecting impacting
@@ -313,7 +310,7 @@ class FactMetric:
         self._scorer = scorer
         self._encoder = encoder
 
-    def score(self, items: Sequence[Answered]) -> list[FactScores | None]:
+    def score(self, items: Sequence[AnswerItem]) -> list[FactScores | None]:
         """Return the scores of each item, in order; None for an item if the scorer failed for one of its statements.
 
         Scorer and encoder are called once with the statements of all items.
@@ -331,7 +328,7 @@ class FactMetric:
             pairs += [(item.reference, fact) for fact in statements]
             pairs += [(item.answer, fact) for fact in reference_statements if item.answer.strip()]
         relations = iter(self._find_relations(pairs))
-        relevance = iter(self._measure_relevance(items, answer_facts))
+        relevance = iter(self._compute_relevance(items, answer_facts))
         results: list[FactScores | None] = []
         for item, statements, reference_statements in zip(items, answer_facts, reference_facts, strict=True):
             answer = [_build_fact(text, next(relations), next(relevance)) for text in statements]
@@ -363,7 +360,7 @@ class FactMetric:
             results.append(best_relation if len(valid_relations) == len(candidates) else None)
         return results
 
-    def _measure_relevance(self, items: Sequence[Answered], answer_facts: Sequence[Sequence[str]]) -> list[float]:
+    def _compute_relevance(self, items: Sequence[AnswerItem], answer_facts: Sequence[Sequence[str]]) -> list[float]:
         """Return the cosine similarity of each fact to its item's concatenated question and reference, item by item."""
         texts = [f"{item.question} {item.reference}" for item in items]
         facts = [fact for item_facts in answer_facts for fact in item_facts]
@@ -407,7 +404,7 @@ def _score_facts(answer_facts: Sequence[Fact | None], reference_facts: Sequence[
 
 
 def fact_scores(
-    items: Sequence[Answered], scorer: RelationScorer, encoder: Encoder | None = None
+    items: Sequence[AnswerItem], scorer: RelationScorer, encoder: Encoder | None = None
 ) -> list[FactScores | None]:
     """Return the scores of :class:`FactMetric` for each item; by default with the bundled encoder.
 
@@ -424,7 +421,7 @@ def _register(name: str, label: str, field: str, *, is_tested: bool = False) -> 
     def _(batch: Batch) -> list[float | None]:
         comparer = batch.scorer.facts
         assert comparer is not None
-        results = batch.once("facts", lambda: comparer.score(batch.items))
+        results = batch.compute_once("facts", lambda: comparer.score(batch.items))
         return [None if result is None else getattr(result, field) for result in results]
 
 

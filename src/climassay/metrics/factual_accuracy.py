@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 from climassay.metrics.entailment import supports
-from climassay.metrics.registry import METRICS, Answered, Batch, Metric, Scorer, metric
+from climassay.metrics.registry import METRICS, AnswerItem, Batch, Metric, Scorer, metric
 from climassay.models.contract import GenerationRequest, Generator, Sampling
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 
@@ -30,7 +30,7 @@ class JudgeRequest(Generic[T]):
 
     prompt: RenderedPrompt
     schema: Mapping[str, Any]
-    read: Callable[[Mapping[str, Any]], T]
+    parse: Callable[[Mapping[str, Any]], T]
     """Function that converts the JSON object to a result. It raises ValueError, KeyError or TypeError if the object
     does not match the schema."""
     max_tokens: int
@@ -72,7 +72,7 @@ def ask_json(
                 results[index] = JudgeFailure(completion.error)
                 continue
             try:
-                results[index] = requests[index].read(json.loads(completion.text))
+                results[index] = requests[index].parse(json.loads(completion.text))
             except (ValueError, KeyError, TypeError, AttributeError):
                 results[index] = JudgeFailure(f"The judge's answer breaks the schema: {completion.text[:80]!r}.")
     return results
@@ -137,13 +137,15 @@ def judge_answers(
             raise InputError(f"Answer {position} cannot be judged: it needs a question and a reference answer.")
     template = prompt or load_prompt("judged_accuracy")
 
-    def read(data: Mapping[str, Any]) -> AnswerJudgement:
+    def parse(data: Mapping[str, Any]) -> AnswerJudgement:
         if data["verdict"] not in SCORES or not isinstance(data["reason"], str):
             raise ValueError
         return AnswerJudgement(data["verdict"], data["reason"].strip())
 
     requests: list[JudgeRequest[AnswerJudgement]] = [
-        JudgeRequest(template.render(question=question, reference=reference, answer=answer), _SCHEMA, read, _MAX_TOKENS)
+        JudgeRequest(
+            template.render(question=question, reference=reference, answer=answer), _SCHEMA, parse, _MAX_TOKENS
+        )
         for question, reference, answer in items
         if answer.strip()
     ]
@@ -156,7 +158,7 @@ def judge_answers(
     return judgements
 
 
-def judge_with_scorer(scorer: Scorer, kind: str, items: Sequence[Answered | None]) -> list[AnswerJudgement | None]:
+def judge_with_scorer(scorer: Scorer, kind: str, items: Sequence[AnswerItem | None]) -> list[AnswerJudgement | None]:
     """Judge answers with a scorer's judge; return None for items that are None, and for all items without a judge."""
     if scorer.judge is None or all(metric.name != "judged_accuracy" for metric in scorer.metrics(kind)):
         return [None] * len(items)
@@ -234,7 +236,7 @@ def _compute_support(batch: Batch) -> list[float | None]:
         assert batch.scorer.entailment is not None
         return supports(batch.scorer.entailment, list(zip(batch.references, batch.answers, strict=True)))
 
-    return cast("list[float | None]", batch.once("support", compute))
+    return cast("list[float | None]", batch.compute_once("support", compute))
 
 
 @metric(

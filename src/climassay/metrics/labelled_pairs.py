@@ -30,7 +30,7 @@ LABELS: Mapping[str, int] = {
 """Mapping from lower-case labels (of Climate-FEVER, inference data and climassay) to indices in :data:`RELATIONS`."""
 EVIDENCE_COLUMNS = ("evidences", "evidence")
 """Accepted names of the column with a claim's passages."""
-_BLOCK = 64
+_BATCH_SIZE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +255,12 @@ def relation_probabilities(
 ) -> FloatArray:
     """Return a scorer's probabilities of the relations, shape [pairs, 3]; NaN for a pair on which it failed."""
     results: list[tuple[float, ...]] = []
-    for start in range(0, len(pairs), _BLOCK):
-        block = pairs[start : start + _BLOCK]
-        relations = scorer.relations([(pair.premise, pair.statement) for pair in block])
+    for start in range(0, len(pairs), _BATCH_SIZE):
+        batch = pairs[start : start + _BATCH_SIZE]
+        relations = scorer.relations([(pair.premise, pair.statement) for pair in batch])
         results += [
             (np.nan,) * len(RELATIONS) if probabilities is None else probabilities for probabilities in relations
         ]
         if on_progress is not None:
-            on_progress(len(block))
+            on_progress(len(batch))
     return np.array(results, dtype=np.float64).reshape(-1, len(RELATIONS))

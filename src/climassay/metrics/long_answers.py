@@ -193,7 +193,7 @@ class LongAnswerGrader:
                     **values, dimensions=[dimension for _, dimension in numbered_parts]
                 )
             schema = object_schema({_name_field(number, part): _make_schema(part) for number, part in numbered_parts})
-            parse = partial(_read_judgements, answer=item.answer, parts=parts)
+            parse = partial(_parse_judgements, answer=item.answer, parts=parts)
             requests.append(JudgeRequest(rendered_prompt, schema, parse, _MAX_TOKENS * len(parts)))
         return ask_json(requests, self.model, seed=self._seed, temperature=self._temperature)
 
@@ -224,7 +224,7 @@ def _make_schema(part: _Part) -> dict[str, Any]:
     return object_schema({**fields, "rating": {"type": "string", "enum": [*_RATINGS]}})
 
 
-def _read_judgements(
+def _parse_judgements(
     data: Mapping[str, Any], *, answer: str, parts: Sequence[_Part]
 ) -> tuple[CriterionJudgement | DimensionRating, ...]:
     """Convert a judge's JSON on an answer; raise ValueError, KeyError or TypeError if it does not match the schema."""

@@ -175,15 +175,15 @@ class TokenVectors:
 
     ids: tuple[int, ...]
     """Ids of the tokens in the vocabulary, including special tokens."""
-    special: NDArray[np.bool_]
+    is_special: NDArray[np.bool_]
     """Whether each token is special, shape [tokens]."""
     vectors: NDArray[np.float32]
     """Unit vectors, shape [tokens, width]."""
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether all tokens are special."""
-        return bool(self.special.all())
+        return bool(self.is_special.all())
 
 
 class TokenEncoder:
@@ -376,10 +376,10 @@ def bert_score(
 
 
 def _match_tokens(reference: TokenVectors, candidate: TokenVectors, match_special: bool) -> tuple[float, float, float]:
-    if reference.empty or candidate.empty:
+    if reference.is_empty or candidate.is_empty:
         return 0.0, 0.0, 0.0
     similarities = candidate.vectors.astype(np.float64) @ reference.vectors.T.astype(np.float64)
-    candidate_words, reference_words = ~candidate.special, ~reference.special
+    candidate_words, reference_words = ~candidate.is_special, ~reference.is_special
 
     def mean(values: NDArray[np.float64], is_word: NDArray[np.bool_]) -> float:
         return float(np.clip(values[is_word].mean(), -1.0, 1.0))

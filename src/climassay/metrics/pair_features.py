@@ -52,11 +52,12 @@ NAMES = (
 """Names of the rule features of :func:`pair_features`, in order."""
 
 
-def _split_words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """Return the distinct words of a text that are separated by white space."""
     return frozenset(text.split())
 
 
-_NEGATIONS = _split_words(
+_NEGATIONS = word_set(
     """
     no not never none nor neither without cannot hardly false myth incorrect wrong contrary despite fail fails failed
     n't n’t
@@ -67,7 +68,7 @@ _NEGATION_WINDOW = 4
 """Number of words before a direction word within which a negation reverses it ("have not shown a decrease")."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_FUNCTION_WORDS = _split_words(
+_FUNCTION_WORDS = word_set(
     """
     the a an of in on at by to for from with and or as is are was were be been being has have had it its this that
     these those which who than then there their they we our can could will would may might must should do does did

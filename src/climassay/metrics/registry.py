@@ -46,10 +46,10 @@ def answer_pairs(references: References, candidates: Candidates) -> list[Pair]:
 
 
 Scores = dict[str, float]
-Needed = Literal["", "entailment", "facts", "judge"]
+RequiredField = Literal["", "entailment", "facts", "judge"]
 
 
-class Answered(NamedTuple):
+class AnswerItem(NamedTuple):
     """Question with its reference answer and an answer to score."""
 
     question: str
@@ -76,7 +76,7 @@ class Metric:
     label: str
     kinds: tuple[str, ...] = ()
     """Kinds of questions whose answers the metric scores, in addition to kinds whose type lists it in ``metrics``."""
-    score: "Callable[[Batch], Sequence[float | None]] | None" = None
+    score: "ScoreBatch | None" = None
     """Function that returns a score for each answer of a batch, where 1 is best; None for an answer without a score.
 
     Metrics without a function are computed elsewhere, such as accuracy from choices and judged accuracy from
@@ -94,7 +94,7 @@ class Metric:
     tested: bool = False
     """Whether experiments test differences in the metric by default. Each additional test reduces the power of all
     tests."""
-    needs: Needed = ""
+    needs: RequiredField = ""
     """Field of :class:`Scorer` that the metric needs; the metric is left out if the field is None."""
     source: "Callable[[Scorer], str]" = lambda _: ""
     """Function that returns the name of the model or implementation that computes the metric, for the notes of
@@ -108,7 +108,7 @@ class Metric:
         return self.binary and bool(self.published)
 
     @property
-    def lower(self) -> bool:
+    def is_lower_better(self) -> bool:
         """Whether lower scores are better, as for perplexity; only metrics of other frameworks can have this."""
         return self.external and LOWER in self.name
 
@@ -163,10 +163,10 @@ METRICS = Metrics(
 )
 """All metrics by name, in the order in which tables list them."""
 
-Function = Callable[["Batch"], Sequence[float | None]]
+ScoreBatch = Callable[["Batch"], Sequence[float | None]]
 
 
-def metric(name: str, label: str, *, kinds: Sequence[str] = (), **fields: Any) -> Callable[[Function], Function]:
+def metric(name: str, label: str, *, kinds: Sequence[str] = (), **fields: Any) -> Callable[[ScoreBatch], ScoreBatch]:
     """Return a decorator that registers a function as a metric; ``fields`` are further fields of :class:`Metric`.
 
     Example:
@@ -175,7 +175,7 @@ def metric(name: str, label: str, *, kinds: Sequence[str] = (), **fields: Any) -
         ...     return [min(1.0, len(item.reference) / len(item.answer)) for item in batch.items]
     """
 
-    def add(function: Function) -> Function:
+    def add(function: ScoreBatch) -> ScoreBatch:
         METRICS.add(name, Metric(name, label, tuple(kinds), function, **fields), function.__module__)
         return function
 
@@ -190,7 +190,7 @@ def metrics_for(kind: str) -> list[Metric]:
 class FactComparer(Protocol):
     """Interface of a metric that compares the statements of answers and references (:mod:`climassay.metrics.facts`)."""
 
-    def score(self, items: Sequence[Answered]) -> Sequence[Any]:
+    def score(self, items: Sequence[AnswerItem]) -> Sequence[Any]:
         """Return the scores of each item, in order; None for an item with a statement that could not be scored."""
 
 
@@ -227,10 +227,10 @@ class Scorer:
     @property
     def sources(self) -> Mapping[str, str]:
         """Model or implementation of each metric that can be computed, by metric."""
-        computable = [metric for metric in METRICS.values() if self.can_compute(metric)]
-        return {metric.name: source for metric in computable if (source := metric.source(self))}
+        metrics = [metric for metric in METRICS.values() if self.can_compute(metric)]
+        return {metric.name: source for metric in metrics if (source := metric.source(self))}
 
-    def score(self, kind: str, items: Sequence[Answered]) -> list[Scores]:
+    def score(self, kind: str, items: Sequence[AnswerItem]) -> list[Scores]:
         """Return the scores of each answer by metric, except for metrics that a judge computes.
 
         An empty answer, such as that of a failed request, scores 0 in every metric. If a metric could not be computed
@@ -248,9 +248,9 @@ class Scorer:
 
 
 class Batch:
-    """Batch of non-empty answers that are scored together."""
+    """Batch of answers, none of them empty, that are scored together."""
 
-    def __init__(self, items: Sequence[Answered], scorer: Scorer) -> None:
+    def __init__(self, items: Sequence[AnswerItem], scorer: Scorer) -> None:
         self.items = tuple(items)
         self.scorer = scorer
         self._cache: dict[str, Any] = {}
@@ -265,7 +265,7 @@ class Batch:
         """Answers to score, in order."""
         return [item.answer for item in self.items]
 
-    def once(self, name: str, compute: Callable[[], Any]) -> Any:
+    def compute_once(self, name: str, compute: Callable[[], Any]) -> Any:
         """Return the result of ``compute``, called only once per ``name``, so that metrics can share results."""
         if name not in self._cache:
             self._cache[name] = compute()

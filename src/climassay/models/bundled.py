@@ -223,7 +223,7 @@ Kind = Literal["generator", "encoder"]
 
 CONVERSION = 1
 """Version of the conversion from GGUF, part of the name of the converted folder."""
-_RECEIPT = "conversion.json"
+_DIGESTS_FILE = "conversion.json"
 _CONTROL_TOKEN = 3
 _LAYER_PARTS = {
     "attn_norm": "input_layernorm",
@@ -422,9 +422,8 @@ def converted_folder(gguf: Path, digest: str) -> Path:
                 _convert_gguf(gguf, folder)
     except OSError as error:
         raise ModelError(
-            f"The converted model cannot be written to {folder.parent} ({error.strerror or error}): free "
-            "some space there, "
-            "or set CLIMASSAY_CACHE to another folder."
+            f"The converted model cannot be written to {folder.parent} ({error.strerror or error}): free some space "
+            "there, or set CLIMASSAY_CACHE to another folder."
         ) from error
     return folder
 
@@ -435,7 +434,7 @@ def _converted_path(digest: str) -> Path:
 
 def _is_complete(folder: Path) -> bool:
     try:
-        digests: dict[str, str] = json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
+        digests: dict[str, str] = json.loads((folder / _DIGESTS_FILE).read_text(encoding="utf-8"))
         return all(file_digest(folder / name) == digest for name, digest in digests.items())
     except (OSError, ValueError, AttributeError, TypeError):
         return False
@@ -455,8 +454,8 @@ def _convert_gguf(gguf: Path, folder: Path) -> None:
     try:
         _write_model(gguf, temporary_folder)
         digests = {file.name: file_digest(file) for file in sorted(temporary_folder.iterdir())}
-        _write_json(temporary_folder / _RECEIPT, digests)
-        # On disk before the rename: one that is seen after a power cut then means a complete folder.
+        _write_json(temporary_folder / _DIGESTS_FILE, digests)
+        # Flushed before the rename, so that a renamed folder is complete even after a power failure.
         for file in temporary_folder.iterdir():
             with file.open("rb+") as handle:
                 os.fsync(handle.fileno())
@@ -517,8 +516,8 @@ def _write_model(gguf: Path, folder: Path) -> None:
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            {"id": number, "content": tokens[number], **flags}
-            for number, token_type in enumerate(metadata_values["tokenizer.ggml.token_type"])
+            {"id": token_id, "content": tokens[token_id], **flags}
+            for token_id, token_type in enumerate(metadata_values["tokenizer.ggml.token_type"])
             if token_type == _CONTROL_TOKEN
         ],
         "normalizer": None,
@@ -537,7 +536,7 @@ def _write_model(gguf: Path, folder: Path) -> None:
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": False,
-            "vocab": {token: number for number, token in enumerate(tokens)},
+            "vocab": {token: token_id for token_id, token in enumerate(tokens)},
             "merges": [merge.split(" ") for merge in metadata_values["tokenizer.ggml.merges"]],
         },
     }

@@ -381,11 +381,7 @@ class Encoder(Protocol):
         """Number of dimensions of the vectors."""
 
     def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        role: EncoderRole = "passage",
-        on_progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, role: EncoderRole = "passage", on_progress: Callable[[int], None] | None = None
     ) -> "NDArray[np.float32]":
         """Return unit vectors, shape [texts, width], in the order of ``texts``.
 
@@ -465,10 +461,10 @@ a prompt with a list."""
 
 
 def compute_correction(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
-    """Return the log-probabilities of the options for prompts without content, from the scores of these prompts.
+    """Return the logs of each option's mean probability over several prompts without content.
 
-    They are the logs of the mean probability of each option, normalised over the options, to be passed to
-    :func:`option_probabilities`; None if the model names options instead of scoring them.
+    Pass them to :func:`option_probabilities` as ``correction``. They are None if the model names options instead of
+    scoring them.
 
     Raises:
         ModelError: None of the requests succeeded.
@@ -484,7 +480,7 @@ def compute_correction(scores: Sequence[OptionScores]) -> tuple[float, ...] | No
 def option_probabilities(
     scores: OptionScores, correction: "OptionScores | Sequence[float] | None" = None
 ) -> tuple[float, ...]:
-    """Return the probabilities of a request's options, corrected for its preferences in a prompt without content.
+    """Return the probabilities of a request's options, corrected by their scores in a prompt without content.
 
     Options that were named in an answer instead of scored are not corrected.
 
@@ -496,7 +492,7 @@ def option_probabilities(
         One probability per option, summing to 1.
 
     Raises:
-        ModelError: A required request failed.
+        ModelError: The request, or the one whose scores are the correction, failed.
     """
     if scores.error is not None:
         raise ModelError(scores.error)
@@ -520,7 +516,7 @@ def mean_log_probabilities(logprobs: Sequence[Sequence[float]]) -> tuple[float, 
         InputError: There are no rows, or rows of different length.
     """
     if len({len(row) for row in logprobs}) != 1:
-        raise InputError("Content-free answers can be averaged only where there are some, all of the same options.")
+        raise InputError("Content-free answers can be averaged only if there is at least one, all with equal options.")
     rows = [calibrate(row) for row in logprobs]
     means = (sum(column) / len(rows) for column in zip(*rows, strict=True))
     return tuple(math.log(max(mean, math.ulp(0.0))) for mean in means)

@@ -42,7 +42,7 @@ from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256
 """Maximum number of tokens per window, including two special tokens, as the model's authors recommend."""
-_TEXT_BLOCK = 1024
+_TEXTS_PER_BLOCK = 1024
 """Number of texts tokenised together; it bounds the memory for tokens."""
 
 Precision = Literal["int8", "float32"]
@@ -247,8 +247,8 @@ class BertEncoder:
         session = self._session
         with ThreadPoolExecutor(min(self._threads, len(texts))) as pool:
             n_encoded = 0
-            for start in range(0, len(texts), _TEXT_BLOCK):
-                text_block = list(texts[start : start + _TEXT_BLOCK])
+            for start in range(0, len(texts), _TEXTS_PER_BLOCK):
+                text_block = list(texts[start : start + _TEXTS_PER_BLOCK])
                 tokens = [
                     encoding.ids for encoding in self._tokenizer.encode_batch(text_block, add_special_tokens=False)
                 ]
@@ -264,7 +264,7 @@ class BertEncoder:
         weighted_sum = np.zeros(self.width, dtype=np.float32)
         for window in windows(ids, WINDOW_TOKENS - 2):
             (vector,) = session.run(None, {"ids": np.array([[start, *window, end]], dtype=np.int32)})
-            # An empty text has no token to weigh it with, but a vector all the same.
+            # The only window of an empty text has no tokens, but counts all the same.
             weighted_sum += vector[0] * max(len(window), 1)
         return weighted_sum / np.linalg.norm(weighted_sum)
 
@@ -405,11 +405,7 @@ class SentenceTransformerEncoder:
         return int(width)
 
     def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        role: EncoderRole = "passage",
-        on_progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, role: EncoderRole = "passage", on_progress: Callable[[int], None] | None = None
     ) -> NDArray[np.float32]:
         """Return unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
@@ -456,7 +452,7 @@ class SentenceTransformerEncoder:
         except ModelError:
             raise
         except Exception as error:
-            # What its parts raise for a folder that is damaged, or wants its own code to be run, is of no one family.
+            # The exceptions for a damaged folder, or one that requires its own code, have no common base class.
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise ModelError(
                 f"The encoder {self.name} cannot be loaded from {self._folder}: {lines[0].rstrip('.')}."
@@ -521,7 +517,7 @@ def _read_vectors(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
         with np.load(file, allow_pickle=False) as archive:
             keys, vectors = archive["keys"], archive["vectors"]
     except (OSError, ValueError, EOFError, KeyError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error):
-        return {}  # not there, or spoilt: encoded anew
+        return {}  # missing or damaged: the texts are encoded again
     if vectors.shape != (len(keys), width):
         return {}
     return dict(zip(keys.tolist(), vectors, strict=True))
@@ -530,7 +526,7 @@ def _read_vectors(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
 def _write_vectors(file: Path, vectors_by_key: dict[str, NDArray[np.float32]]) -> None:
     """Replace the cache file, ignoring failures. If two processes write at the same time, the last write wins."""
     temporary = file.with_suffix(f".{os.getpid()}.tmp")
-    # It is only a cache: where the disk is full, the texts are encoded again the next time.
+    # If the cache cannot be written, the texts are encoded again next time.
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -580,7 +576,7 @@ class CachedEncoder:
                 missing_texts, self.wrapped.encode(missing_texts, role=role, on_progress=on_progress), strict=True
             )
             with self._lock:
-                # Copies: a row alone would keep the array that it is a row of.
+                # Copied, since a view of one row would keep the whole array in memory.
                 self._vectors.update((keys[text], results[text].copy()) for text in missing_texts)
                 while len(self._vectors) > self._max_texts:
                     self._vectors.popitem(last=False)

@@ -43,14 +43,7 @@ from climassay.models.local.cpu_settings import DTYPE_VARIABLE, processor
 from climassay.models.local.loading import find_folder, gpu_devices, split_adapter
 from climassay.models.local.prompt_format import DescribedModel, ModelInfo, PromptFormat
 from climassay.models.options import ModelAccess, ModelOptions
-from climassay.models.servers import (
-    LOCAL,
-    OPENAI,
-    configuration_file,
-    find_price,
-    price_from_options,
-    providers,
-)
+from climassay.models.servers import LOCAL, OPENAI, configuration_file, find_price, price_from_options, providers
 from climassay.registry import Registry
 from climassay.workspace import cache_folder
 
@@ -73,7 +66,7 @@ class ModelProvider:
     """Name before the colon."""
     load: Load
     """Function that loads a model; its arguments are the model's name after the colon and the options that it supports.
-    Function that loads a model; its arguments are the model's name after the colon and the options that it supports."""
+    """
     served: bool = True
     """Whether the provider's models run on a server. Such models have prices, no accessible weights, and perhaps no
     log-probabilities."""
@@ -86,15 +79,15 @@ class ModelProvider:
             ModelError: The model cannot be found or loaded.
         """
         parameters = signature(self.load).parameters
-        given_options = {name: value for name, value in options.items() if value is not None}
+        set_options = {name: value for name, value in options.items() if value is not None}
         unsupported_option = next(
-            (name for name in given_options if name not in parameters and name not in _INTERNAL_OPTIONS), None
+            (name for name in set_options if name not in parameters and name not in _INTERNAL_OPTIONS), None
         )
         if unsupported_option is not None:
             raise InputError(
                 f"The option --{unsupported_option.replace('_', '-')} does not go with {self.name}: models."
             )
-        return self.load(model_name, **{name: value for name, value in given_options.items() if name in parameters})
+        return self.load(model_name, **{name: value for name, value in set_options.items() if name in parameters})
 
 
 PROVIDERS: Registry[ModelProvider] = Registry("provider", "climassay.providers")

@@ -100,7 +100,7 @@ class SavedModelEncoder:
         try:
             vectors = np.asarray(model(list(texts)), dtype=np.float32)
         except Exception as error:
-            # TensorFlow's errors have no base of their own.
+            # TensorFlow's exceptions have no common base class.
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise ModelError(f"The encoder {self.name} cannot encode texts: {lines[0].rstrip('.')}.") from error
         if vectors.ndim != 2 or len(vectors) != len(texts):

@@ -74,11 +74,11 @@ class Server:
     base_url: str
     """Normalised URL; see :func:`normalised_base_url`."""
     key: str | None = field(default=None, repr=False)
-    withheld: str = ""
+    withholding_reason: str = ""
     """Reason why no key is sent to the address, with advice on how to allow it; empty if a key may be sent."""
     key_note: str = ""
     """Source of the key, or how to set one, for error messages."""
-    openai: bool = True
+    uses_openai_headers: bool = True
     """Whether environment variables of OpenAI's client (organisation, project, headers) apply."""
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class Server:
 
     def filter_headers(self, headers: MutableMapping[str, str]) -> None:
         """Remove headers that the environment sets for OpenAI, if the server belongs to another provider."""
-        if self.openai:
+        if self.uses_openai_headers:
             return
         for name in [name for name in headers if not NEEDED_HEADER.fullmatch(name)]:
             del headers[name]
@@ -118,7 +118,7 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
     if provider == OPENAI:
         default_url = os.environ.get(BASE_URL_VARIABLE) or DEFAULT_BASE_URL
         url = normalised_base_url(base_url or default_url)
-        is_bound = _origin(url) in (_origin(default_url), _origin(DEFAULT_BASE_URL))
+        uses_openai_key = _origin(url) in (_origin(default_url), _origin(DEFAULT_BASE_URL))
         table = next(
             (
                 candidate
@@ -134,10 +134,10 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
             f"A base URL does not go with {provider}: models: their server stands in {_describe_table(provider)}."
         )
     else:
-        is_bound, table = False, tables[provider]
+        uses_openai_key, table = False, tables[provider]
         url = normalised_base_url(table.base_url)
     variables: tuple[str, ...] = ()
-    uses_general_key = is_bound or (table is None and isinstance(base_url, TrustedUrl))
+    uses_general_key = uses_openai_key or (table is None and isinstance(base_url, TrustedUrl))
     if uses_general_key:
         variables = KEY_VARIABLES
     elif table is not None and table.key_variable is not None:
@@ -158,13 +158,15 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
                 else f"name its variable as key_variable in {configuration_file()}"
             )
             return Server(
-                url, openai=uses_general_key, key_note=f"No API key was sent: if the server needs one, {advice}."
+                url,
+                uses_openai_headers=uses_general_key,
+                key_note=f"No API key was sent: if the server needs one, {advice}.",
             )
         withholding_reason = (
             f"No API key was sent to {url}, since neither the command line nor your own settings name it: if it may "
             f"have your key, set {BASE_URL_VARIABLE} to it, or describe it in {_describe_table('NAME')}."
         )
-        return Server(url, withheld=withholding_reason, openai=False)
+        return Server(url, withholding_reason=withholding_reason, uses_openai_headers=False)
     if not key.isascii() or not key.isprintable():
         raise ModelError(f"The API key contains characters that no key has: set {(*variables, 'it')[-1]} again.")
     if url.startswith("http:") and is_secret(key) and not _is_this_machine(url) and not (table and table.allow_http):
@@ -173,7 +175,9 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
             f"base_url in {_describe_table('NAME')}."
         )
     key_source = f"of {source}" if source else "given in the call"
-    return Server(url, key, openai=uses_general_key, key_note=f"Check the API key: the one {key_source} was sent.")
+    return Server(
+        url, key, uses_openai_headers=uses_general_key, key_note=f"Check the API key: the one {key_source} was sent."
+    )
 
 
 def configuration_file() -> Path:
@@ -327,8 +331,8 @@ def find_price(model: str, folder: Path) -> Price | None:
     if entry is not None:
         return _parse_price(entry, model, path)
     provider, separator, name = model.partition(":")
-    table_of_provider = providers().get(provider if separator else OPENAI)
-    entry = None if table_of_provider is None else table_of_provider.prices.get(name if separator else model)
+    provider_table = providers().get(provider if separator else OPENAI)
+    entry = None if provider_table is None else provider_table.prices.get(name if separator else model)
     return None if entry is None else _parse_price(entry, model, configuration_file())
 
 

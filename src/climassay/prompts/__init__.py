@@ -46,11 +46,11 @@ class Profile:
     grade_passages: bool
     """Whether passages are graded; advocates then get only passages relevant to the claim."""
 
-    def room(self, tokens: int) -> int:
+    def limit_answer_tokens(self, tokens: int) -> int:
         """Return the maximum number of tokens of a short answer.
 
-        It is ``tokens`` for a small model, which often generates up to the limit. Strong models stop by themselves, so
-        that it is at least ``text_tokens`` for them.
+        It is ``tokens`` for a small model, which often generates up to the limit. For a strong model, which stops by
+        itself, it is at least ``text_tokens``.
         """
         return tokens if self.name == "small" else max(tokens, self.text_tokens)
 
@@ -75,7 +75,7 @@ class ProfileSettings:
     """Whether passages are graded; advocates then get only passages relevant to the claim."""
 
 
-def parameters_of(model: Generator) -> int | None:
+def count_parameters(model: Generator) -> int | None:
     """Return the number of parameters of a model, which may be wrapped; None if it is unknown."""
     n_parameters: int | None = getattr(unwrap_model(model), "parameters", None)
     return n_parameters
@@ -84,7 +84,7 @@ def parameters_of(model: Generator) -> int | None:
 def profile_of(model: Generator, settings: ProfileSettings | None = None) -> Profile:
     """Return the profile for a model's size, with the entries that the user's settings override."""
     settings = settings or ProfileSettings()
-    n_parameters = parameters_of(model)
+    n_parameters = count_parameters(model)
     is_small = n_parameters is not None and n_parameters < STRONG_PARAMETERS
     profile = PROFILES[settings.name] if settings.name != "auto" else SMALL if is_small else STRONG
     entries = {entry.name: getattr(settings, entry.name) for entry in fields(settings) if entry.name != "name"}

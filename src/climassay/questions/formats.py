@@ -97,7 +97,7 @@ _UNNAMED_COLUMN = re.compile(r"column_\d+")
 """Pattern of the names that :func:`climassay.io.delimited.arrange_rows` gives to columns without a name."""
 _MAX_MESSAGE_COLUMNS = 300
 """Maximum number of characters of the column names in an error message."""
-_DASHES = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
+_DASHED_LINE = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
 
 
 class _PastLastOptionError(InputError):
@@ -377,28 +377,28 @@ def _convert_row(row: Row, row_number: int) -> Question:
     if kind not in KINDS:
         raise InputError(f"the kind {kind!r} is not one of {', '.join(KINDS)}")
     question_type = TYPES[kind]
-    key = _find_field(row, _ANSWER_FIELDS, "answer")
-    correct = _find_correct(row, options, key, options_field) if options.texts else None
+    answer_field = _find_field(row, _ANSWER_FIELDS, "answer")
+    correct = _find_correct(row, options, answer_field, options_field) if options.texts else None
     if correct is not None:
         answer = options.texts[correct]
-    elif question_type.fixed_options and isinstance(row.get(key), bool):
-        answer = str(row[key])
+    elif question_type.fixed_options and isinstance(row.get(answer_field), bool):
+        answer = str(row[answer_field])
     else:
-        if key == "label" and question_type.is_prose and _WHOLE_NUMBER.fullmatch(_get_text(row, key)):
+        if answer_field == "label" and question_type.is_prose and _WHOLE_NUMBER.fullmatch(_get_text(row, answer_field)):
             raise InputError("its label is a number, and no column is known to have options")
         answer = (
-            _require_text(row, key)
+            _require_text(row, answer_field)
             if question_type.has_reference
-            else _get_text(row, key) or _get_text(row, "reference_answer")
+            else _get_text(row, answer_field) or _get_text(row, "reference_answer")
         )
     content = question_type.parse(question, answer, options.texts, correct)
-    passages = (*_PASSAGE_COLUMNS, *(("text",) if "alternative" in row else ()))
+    context_fields = (*_PASSAGE_COLUMNS, *(("text",) if "alternative" in row else ()))
     return Question(
         id=_get_text(row, "id") or _get_text(row, "question_id") or f"q{row_number:05d}",
         kind=kind,
         **content._asdict(),
         level=_parse_level(_get_text(row, "level") or _get_text(row, "complexity")),
-        context=_get_text(row, _find_field(row, passages, "passage")) or None,
+        context=_get_text(row, _find_field(row, context_fields, "passage")) or None,
         document=_get_text(row, "document") or None,
         section=_get_text(row, "section") or None,
         **question_type.row_fields(row),
@@ -473,7 +473,7 @@ def _text_label_pairs(name: str, value: Mapping[str, Any]) -> list[tuple[Any, An
     return list(zip(texts, labels, strict=True))
 
 
-def _find_correct(row: Row, options: LabelledOptions, key: str, name: str) -> int | None:
+def _find_correct(row: Row, options: LabelledOptions, answer_field: str, options_field: str) -> int | None:
     """Return the index of the correct option; None if the row does not name it.
 
     It is named by ``answer_index`` (from 0), by ``correct`` (a label, or an index from 0), or by the answer. The answer
@@ -482,13 +482,13 @@ def _find_correct(row: Row, options: LabelledOptions, key: str, name: str) -> in
     Args:
         row: Row with normalised column names.
         options: Options of the row.
-        key: Name of the field with the answer.
-        name: Name of the field with the options.
+        answer_field: Name of the field with the answer.
+        options_field: Name of the field with the options.
 
     Raises:
         InputError: A field names no option or several, or the fields contradict each other.
     """
-    answer = row.get(key)
+    answer = row.get(answer_field)
     if isinstance(answer, bool) or (isinstance(answer, float) and answer.is_integer() and not _is_empty(answer)):
         answer = str(answer) if isinstance(answer, bool) else int(answer)
     if type(answer) is int and options.labels[0].isdecimal():
@@ -497,17 +497,17 @@ def _find_correct(row: Row, options: LabelledOptions, key: str, name: str) -> in
     indices = [row[field] for field in ("answer_index", label_field) if type(row.get(field)) is int]
     if _WHOLE_NUMBER.fullmatch(_get_text(row, "answer_index")) and not indices:
         indices = [int(float(_get_text(row, "answer_index")))]
-    if name == "choices" and not indices and (index := _parse_index(answer, options)) is not None:
+    if options_field == "choices" and not indices and (index := _parse_index(answer, options)) is not None:
         indices, answer = [index], None
     if type(answer) is int and not indices:
         raise InputError(
-            f"the field {key!r} is the number {answer}: write the option's letter, or 'answer_index' from 0"
+            f"the field {answer_field!r} is the number {answer}: write the option's letter, or 'answer_index' from 0"
         )
     for index in indices:
         if not 0 <= index < len(options.texts):
             error_type = _PastLastOptionError if index == len(options.texts) else InputError
             raise error_type(f"the index {index} of the correct option is not one of 0 to {len(options.texts) - 1}")
-    answer_text = "" if type(answer) is int else _format_value(key, answer)
+    answer_text = "" if type(answer) is int else _format_value(answer_field, answer)
     if not indices and (label := _get_text(row, label_field)):
         # The label of an option goes before the text of another one.
         has_label = label.lower() in options.labels
@@ -518,7 +518,9 @@ def _find_correct(row: Row, options: LabelledOptions, key: str, name: str) -> in
         # With 'correct', the answer is a text, even if it looks like the letter of another option.
         indices.append(options.texts.index(answer_text))
     if len(set(indices)) > 1 or (answer_text and indices[0] not in find_named_options(answer_text, options)):
-        raise InputError(f"the field {key!r} and the index or letter of the correct option name different options")
+        raise InputError(
+            f"the field {answer_field!r} and the index or letter of the correct option name different options"
+        )
     return int(indices[0])
 
 
@@ -542,8 +544,8 @@ def _split_options(text: str) -> list[str]:
 
     On a single line, options begin with consecutive labels (``A) ... B) ...``) or are separated by bars or semicolons.
     """
-    if _DASHES.search(text):
-        parts = _DASHES.split(text)
+    if _DASHED_LINE.search(text):
+        parts = _DASHED_LINE.split(text)
     else:
         option_texts = re.split(r"\n(?=\s*\(?(?:[A-Za-z]|\d{1,2})\s*[).:])", text)
         parts = option_texts if len(option_texts) > 1 else text.strip().split("\n")

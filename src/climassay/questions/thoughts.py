@@ -1,10 +1,10 @@
 """Separate reasoning that a model writes into its answer from the answer.
 
 Servers that support a model's format send reasoning in a separate field; others leave it in the text, between the
-marks of the model's training. Marks are recognised by their form, ignoring case: a pair of tags named after thinking,
-in angle or square brackets, bars or triangles (``<think>``, ``[THINK]``, ``<seed:think>``, ``<|thinking|>``,
+tags of the model's training. Tags are recognised by their form, ignoring case: a pair of tags named after thinking, in
+angle or square brackets, bars or triangles (``<think>``, ``[THINK]``, ``<seed:think>``, ``<|thinking|>``,
 ``<|START_THINKING|>``, ``<|begin_of_thought|>``, ``◁think▷``), Gemma's ``<|channel>thought`` and the channels of the
-harmony format. Marks that a text only mentions are kept: in quotes, in code, or in the middle of a sentence.
+harmony format. Tags that a text only mentions are kept: in quotes, in code, or in the middle of a sentence.
 
 References:
     OpenAI (2025), harmony response format: messages with the channels ``analysis``, ``commentary`` and ``final``.
@@ -60,14 +60,14 @@ _QUOTES = "`\"'“”‘’«»„"
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
-class Separated(NamedTuple):
+class SeparatedText(NamedTuple):
     """A model's text, separated into its answer and its thoughts."""
 
     answer: str
     thoughts: str
 
 
-def separate_thoughts(text: str) -> Separated:
+def separate_thoughts(text: str) -> SeparatedText:
     """Separate an answer from the thoughts that the model wrote into it.
 
     The following are thoughts:
@@ -84,8 +84,8 @@ def separate_thoughts(text: str) -> Separated:
     Returns:
         The answer, stripped on the left if thoughts were removed, and the thoughts, which are empty if there are none.
     """
-    if not _may_hold_marks(text):
-        return Separated(text, "")
+    if not _may_have_thoughts(text):
+        return SeparatedText(text, "")
     harmony = _separate_channels(text)
     if harmony is not None:
         return harmony
@@ -94,36 +94,38 @@ def separate_thoughts(text: str) -> Separated:
     while (block := _split_leading_block(remaining_text)) is not None:
         thoughts.append(block.thoughts)
         remaining_text = block.answer
-    if not thoughts and (end := _find_unopened_end(remaining_text)) is not None:
-        thoughts.append(remaining_text[: end.start()])
-        remaining_text = remaining_text[end.end() :]
+    if not thoughts and (end_tag := _find_unmatched_end_tag(remaining_text)) is not None:
+        thoughts.append(remaining_text[: end_tag.start()])
+        remaining_text = remaining_text[end_tag.end() :]
     remaining_text, later_thoughts = _remove_later_blocks(remaining_text)
     thoughts += later_thoughts
     if not thoughts:
-        return Separated(text, "")
-    return Separated(
+        return SeparatedText(text, "")
+    return SeparatedText(
         _ANSWER_DELIMITERS.sub("", remaining_text).lstrip(), "\n".join(thought.strip() for thought in thoughts)
     )
 
 
-def _may_hold_marks(text: str) -> bool:
+def _may_have_thoughts(text: str) -> bool:
     return any(character in text for character in ("<", "[", "◁")) or text.lstrip().startswith("analysis")
 
 
-def _separate_channels(text: str) -> Separated | None:
+def _separate_channels(text: str) -> SeparatedText | None:
     """Separate the channels of a text in harmony format; return None for other formats."""
     if text.lstrip().startswith(("<|channel|>", "<|start|>")) and (messages := list(_HARMONY.finditer(text))):
         final_answer = "".join(message[2] for message in messages if message[1] == "final")
-        return Separated(final_answer.strip(), "\n".join(message[2] for message in messages if message[1] != "final"))
+        return SeparatedText(
+            final_answer.strip(), "\n".join(message[2] for message in messages if message[1] != "final")
+        )
     # The template has put the beginning of the first message into the prompt.
     if (final_tag := _FINAL_CHANNEL_START.search(text)) is not None and not _is_mention(text, final_tag):
         answer = re.split(r"<\|(?:end|return)\|>", text[final_tag.end() :])[0]
-        return Separated(answer.strip(), re.sub(r"<\|end\|>\s*\Z", "", text[: final_tag.start()]))
+        return SeparatedText(answer.strip(), re.sub(r"<\|end\|>\s*\Z", "", text[: final_tag.start()]))
     match = _BARE_HARMONY.match(text)
-    return None if match is None else Separated(match[2].strip(), match[1])
+    return None if match is None else SeparatedText(match[2].strip(), match[1])
 
 
-def _split_leading_block(text: str) -> Separated | None:
+def _split_leading_block(text: str) -> SeparatedText | None:
     """Split off the block of thoughts at the beginning of a text; None if there is none.
 
     A block without an end tag is the whole text.
@@ -134,8 +136,8 @@ def _split_leading_block(text: str) -> Separated | None:
         return None
     for end in _build_closer(opener).finditer(start, opener.end()):
         if not _is_mention(start, end):
-            return Separated(start[end.end() :], start[opener.end() : end.start()])
-    return Separated("", start[opener.end() :])
+            return SeparatedText(start[end.end() :], start[opener.end() : end.start()])
+    return SeparatedText("", start[opener.end() :])
 
 
 def _build_closer(opener: re.Match[str]) -> re.Pattern[str]:
@@ -144,14 +146,13 @@ def _build_closer(opener: re.Match[str]) -> re.Pattern[str]:
     return re.compile(_CLOSERS[form].format(re.escape(opener.groups()[form])), re.IGNORECASE)
 
 
-def _find_unopened_end(text: str) -> re.Match[str] | None:
+def _find_unmatched_end_tag(text: str) -> re.Match[str] | None:
     """Return the end tag of thoughts whose start tag is in the prompt; None if there is none."""
-    ends = [end for end in _CLOSER.finditer(text) if not _is_mention(text, end)]
-    if not ends or (_WORD_BEFORE.search(text[: ends[0].start()]) and _WORD_AFTER.match(text, ends[0].end())):
+    end_tag = next((tag for tag in _CLOSER.finditer(text) if not _is_mention(text, tag)), None)
+    if end_tag is None or (_WORD_BEFORE.search(text[: end_tag.start()]) and _WORD_AFTER.match(text, end_tag.end())):
         return None
-    if any(opener.start() < ends[0].start() for opener in _OPENER.finditer(text)):
-        return None
-    return ends[0]
+    has_start_tag = any(opener.start() < end_tag.start() for opener in _OPENER.finditer(text))
+    return None if has_start_tag else end_tag
 
 
 def _remove_later_blocks(text: str) -> tuple[str, list[str]]:
@@ -179,7 +180,7 @@ def _is_mention(text: str, tag: re.Match[str]) -> bool:
     """Return whether a thinking tag is quoted or part of code."""
     start, end = tag.span()
     is_quoted = start > 0 and text[start - 1] in _QUOTES and text[end : end + 1] != "" and text[end] in _QUOTES
-    fences, backticks = _find_code_marks(text)
+    fences, backticks = _find_code_delimiters(text)
     line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end)
     n_before_line, n_before_tag = bisect_left(backticks, line_start), bisect_left(backticks, start)
     n_until_line_end = len(backticks) if line_end < 0 else bisect_left(backticks, line_end)
@@ -190,7 +191,7 @@ def _is_mention(text: str, tag: re.Match[str]) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _find_code_marks(text: str) -> tuple[list[int], list[int]]:
+def _find_code_delimiters(text: str) -> tuple[list[int], list[int]]:
     """Return the positions of code fences and of backticks, cached because a text may have thousands of tags."""
     fences = [fence.start() for fence in _FENCE.finditer(text)]
     return fences, [position for position, character in enumerate(text) if character == "`"]

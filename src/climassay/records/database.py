@@ -90,14 +90,14 @@ class Database:
         self.url = _parse_url(url)
         # PostgreSQL's driver also accepts a password among the options.
         url_without_password = self.url.difference_update_query(["password", "sslpassword"])
-        self.shown_url = url_without_password.render_as_string(hide_password=True)
+        self.redacted_url = url_without_password.render_as_string(hide_password=True)
         self._engine = _make_engine(self.url)
-        self._was_reached = False
+        self._has_connected = False
         self._lost_at: float | None = None
         """Monotonic time of the first failed attempt to connect since the last successful one."""
         self._check_log()
-        self._check_or_create(create_missing)
-        self._was_reached = True
+        self._check_or_create_tables(create_missing)
+        self._has_connected = True
 
     @property
     def is_sqlite(self) -> bool:
@@ -155,17 +155,17 @@ class Database:
             durable: Whether to wait until the data are on disk; they then survive a crash of the machine.
         """
         for attempt in range(MAX_ATTEMPTS):
-            is_committing = False
+            has_run_work = False
             try:
                 with self._connect(climassay_write="FULL" if durable else "NORMAL") as connection, connection.begin():
                     if not durable and not self.is_sqlite:
                         connection.execute(sa.text("SET LOCAL synchronous_commit TO off"))
                     result = work(connection)
-                    is_committing = True
+                    has_run_work = True
                 return result
             except DBAPIError as error:
-                # Whether a commit was done before the connection was lost is not known.
-                is_lost = error.connection_invalidated and not is_committing
+                # If the connection is lost during the commit, it is unknown whether the commit succeeded.
+                is_lost = error.connection_invalidated and not has_run_work
                 if attempt == MAX_ATTEMPTS - 1 or not (is_lost or is_write_conflict(error)):
                     raise self._describe_error(error) from None
         raise AssertionError("unreachable")
@@ -216,7 +216,7 @@ class Database:
                 self._lost_at = None
                 return connection
             except OperationalError as error:
-                if self.is_sqlite or not self._was_reached or "does not exist" in str(error.orig):
+                if self.is_sqlite or not self._has_connected or "does not exist" in str(error.orig):
                     raise
                 now = time.monotonic()
                 self._lost_at = lost_at = self._lost_at or now
@@ -225,17 +225,17 @@ class Database:
                 time.sleep(_RECONNECT_INTERVAL)
 
     def _lost_error(self, error: DBAPIError) -> LostDatabaseError:
-        return LostDatabaseError(f"The records database {self.shown_url} {_describe_cause(error)}")
+        return LostDatabaseError(f"The records database {self.redacted_url} {_describe_cause(error)}")
 
     def _describe_error(self, error: DBAPIError) -> RecordsError:
-        if error.connection_invalidated and self._was_reached:
+        if error.connection_invalidated and self._has_connected:
             return self._lost_error(error)
         if self._is_disk_full(str(error.orig).lower()):
             return FullDatabaseError(
-                f"The records database {self.shown_url} cannot grow because the disk is full: "
+                f"The records database {self.redacted_url} cannot grow because the disk is full: "
                 "free some space and run the command again."
             )
-        return RecordsError(f"The records database {self.shown_url} {_describe_cause(error)}")
+        return RecordsError(f"The records database {self.redacted_url} {_describe_cause(error)}")
 
     def _is_disk_full(self, message: str) -> bool:
         if self.is_sqlite and "disk i/o" in message:
@@ -246,7 +246,7 @@ class Database:
 
     def corruption_error(self, reason: str) -> RecordsError:
         """Return an error with advice for a damaged database."""
-        return RecordsError(f"The records database {self.shown_url} is corrupt ({reason}): {DAMAGE_ADVICE}")
+        return RecordsError(f"The records database {self.redacted_url} is corrupt ({reason}): {DAMAGE_ADVICE}")
 
     def _check_integrity(self) -> None:
         """Raise an error if SQLite finds damage in the file; the file is not changed."""
@@ -265,9 +265,9 @@ class Database:
             if log is not None and log.stat().st_size:
                 self._check_integrity()
 
-    def _check_or_create(self, creates_tables: bool) -> None:
+    def _check_or_create_tables(self, create_missing: bool) -> None:
         version = self.stored_version()
-        if version is None and not creates_tables:
+        if version is None and not create_missing:
             return
         if version is None:
             self.write(self._create)
@@ -280,7 +280,7 @@ class Database:
             is_newer = version is not None and version > tables.SCHEMA_VERSION
             advice = "update climassay" if is_newer else "use another workspace"
             raise RecordsError(
-                f"The records database {self.shown_url} has schema version {version}, "
+                f"The records database {self.redacted_url} has schema version {version}, "
                 f"this version of climassay reads version {tables.SCHEMA_VERSION}: {advice}."
             )
 
@@ -304,7 +304,7 @@ class Database:
         if len(names & tables.metadata.tables.keys()) > 1:
             raise self.corruption_error("only some of its tables can be found")
         raise RecordsError(
-            f"{self.shown_url} is a database, but not one of climassay's records: choose another workspace or URL."
+            f"{self.redacted_url} is a database, but not one of climassay's records: choose another workspace or URL."
         )
 
     def _migrate(self, connection: sa.Connection) -> None:
@@ -461,7 +461,7 @@ WAIT_SECONDS = 15.0
 _POLL_SECONDS = 0.1
 SERVER_LOCK = 0x636C6D73
 """Number of the PostgreSQL lock that a server holds. For SQLite, the lock is a file."""
-_ADDRESS = "server"
+_ADDRESS_ENTRY = "server"
 """Name of the entry in ``meta`` that holds the server's address."""
 
 
@@ -510,8 +510,8 @@ class ServerLock:
     def announce(self, address: str) -> None:
         """Store the address of this server, so that other processes can find it."""
         assert self._database is not None
-        database, row = self._database, {"name": _ADDRESS, "value": address}
-        database.write(lambda connection: database.insert_new(connection, tables.meta, [row], replacing=("value",)))
+        database, entry = self._database, {"name": _ADDRESS_ENTRY, "value": address}
+        database.write(lambda connection: database.insert_new(connection, tables.meta, [entry], replacing=("value",)))
 
     def close(self) -> None:
         """Release the lock."""
@@ -544,5 +544,5 @@ class ServerLock:
 
 def read_server_address(database: Database) -> str | None:
     """Return the address of the current or last server of a records database; None if there was none."""
-    result: str | None = database.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.name == _ADDRESS))
+    result: str | None = database.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.name == _ADDRESS_ENTRY))
     return result

@@ -17,9 +17,9 @@ from climassay.records import tables
 from climassay.records.answer_writer import OWNER, SILENCE_SECONDS, has_died
 from climassay.records.database import Database, build_record
 
-MAX_REASONS = 3
+MAX_LISTED_REASONS = 3
 """Maximum number of failure reasons listed in a message."""
-_VARIABLE_PART = re.compile(r"(?<!\w)'.*'|\".*\"|(?<!answered )\b[\w.-]*\d[\w.-]*", re.DOTALL)
+_VARYING_PART = re.compile(r"(?<!\w)'.*'|\".*\"|(?<!answered )\b[\w.-]*\d[\w.-]*", re.DOTALL)
 """Pattern of the parts in which reports of one error may differ: quotations, and words with digits other than HTTP
 status codes."""
 
@@ -115,13 +115,19 @@ class RunDetails:
 def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:
     """Return all runs, the oldest first, or only the run with the given id."""
     runs = tables.runs
-    sent, served = _build_counts_query().subquery(), _build_reuse_query().subquery()
+    counts, reused_counts = _build_counts_query().subquery(), _build_reuse_query().subquery()
     query = (
         sa.select(
-            runs, _build_owner_column(), sent.c.sent, sent.c.failed, sent.c.cost, sent.c.unpriced, served.c.served
+            runs,
+            _build_owner_column(),
+            counts.c.sent,
+            counts.c.failed,
+            counts.c.cost,
+            counts.c.unpriced,
+            reused_counts.c.served,
         )
-        .outerjoin(sent, sent.c.run == runs.c.id)
-        .outerjoin(served, served.c.run == runs.c.id)
+        .outerjoin(counts, counts.c.run == runs.c.id)
+        .outerjoin(reused_counts, reused_counts.c.run == runs.c.id)
         .order_by(runs.c.started_at, runs.c.id)
     )
     if run is not None:
@@ -180,9 +186,9 @@ class ModelCalls:
             yield f"{sentence}: {next(iter(self.reasons))}"
             return
         yield f"{sentence}:"
-        for reason, count in islice(self.reasons.items(), MAX_REASONS):
+        for reason, count in islice(self.reasons.items(), MAX_LISTED_REASONS):
             yield f"  {'once' if count == 1 else f'{count:,} times'}: {reason}"
-        if n_other := sum(islice(self.reasons.values(), MAX_REASONS, None)):
+        if n_other := sum(islice(self.reasons.values(), MAX_LISTED_REASONS, None)):
             yield f"  {n_other:,} times: other reasons"
 
 
@@ -217,7 +223,7 @@ def calls_by_model(database: Database, runs: Sequence[str] | None = None) -> lis
         n_empty[model] += n_empty_answers
         if error is not None:
             reason = error.rpartition("; the last one: ")[2]
-            representative = representatives.setdefault((model, _VARIABLE_PART.sub("#", reason)), reason)
+            representative = representatives.setdefault((model, _VARYING_PART.sub("#", reason)), reason)
             reasons_by_model[model][representative] += n_calls
     return [
         ModelCalls(
@@ -249,7 +255,7 @@ def seconds_per_answer(database: Database, model: str, n_runs: int = 20) -> floa
         .limit(n_runs)
     )
     rows = database.rows(query)
-    return sum(max(0.0, n_seconds) for n_seconds, _ in rows) / sum(count for _, count in rows) if rows else None
+    return sum(max(0.0, seconds) for seconds, _ in rows) / sum(count for _, count in rows) if rows else None
 
 
 def run_details(database: Database, run: str) -> RunDetails:
@@ -325,17 +331,7 @@ def build_summary(row: sa.Row[Any], counts: Mapping[str, Any], served: int | Non
     )
 
 
-_SUBJECTS = (
-    "name",
-    "recipe",
-    "experiment",
-    "claim",
-    "question",
-    "questions",
-    "file",
-    "statements",
-    "collection",
-)
+_SUBJECTS = ("name", "recipe", "experiment", "claim", "question", "questions", "file", "statements", "collection")
 """Entries of configurations that name the subject of a run, the most informative first."""
 
 
@@ -374,7 +370,7 @@ class RunEntry:
 class RunList:
     """One page of a list of runs."""
 
-    lines: tuple[RunEntry, ...]
+    entries: tuple[RunEntry, ...]
     total: int
     """Number of runs that match the filters, on all pages."""
     commands: tuple[str, ...]
@@ -391,7 +387,7 @@ class UsageRow(_UsageCounts):
     """Number of answers reused from earlier runs."""
 
     @property
-    def cached(self) -> float:
+    def reused_fraction(self) -> float:
         """Fraction of answers that were reused."""
         return self.served / (self.served + self.answers) if self.served + self.answers else 0.0
 
@@ -477,22 +473,24 @@ def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
     if group not in get_args(UsageGroup):
         raise InputError(f"Usage is shown by {', '.join(get_args(UsageGroup))}, not by {group!r}.")
     answers, uses = tables.answers, tables.uses
-    sent_name: sa.ColumnElement[Any] = tables.requests.c.model if group == "model" else tables.runs.c.command
-    served_name = sent_name
+    group_column: sa.ColumnElement[Any] = tables.requests.c.model if group == "model" else tables.runs.c.command
+    reuse_group_column = group_column
     if group == "day":
-        sent_name, served_name = (
+        group_column, reuse_group_column = (
             _build_day_column(database, answers.c.answered_at),
             _build_day_column(database, tables.runs.c.started_at),
         )
-    sent_query = sa.select(sent_name.label("name"), *_build_usage_columns()).select_from(
+    sent_query = sa.select(group_column.label("name"), *_build_usage_columns()).select_from(
         _join_requests(answers, answers.c.run)
     )
-    reused_query = sa.select(served_name.label("name"), sa.func.count().label("served")).select_from(
+    reused_query = sa.select(reuse_group_column.label("name"), sa.func.count().label("served")).select_from(
         _join_requests(uses.join(answers, answers.c.id == uses.c.answer), uses.c.run)
     )
     with database.read() as connection:
-        rows = {row["name"]: row for row in connection.execute(sent_query.group_by(sent_name)).mappings()}
-        n_reused_by_name = {row.name: row.served for row in connection.execute(reused_query.group_by(served_name))}
+        rows = {row["name"]: row for row in connection.execute(sent_query.group_by(group_column)).mappings()}
+        n_reused_by_name = {
+            row.name: row.served for row in connection.execute(reused_query.group_by(reuse_group_column))
+        }
     usage_rows = []
     for name in {*rows, *n_reused_by_name}:
         counts = dict(rows.get(name, {}))
@@ -508,8 +506,8 @@ def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
             )
         )
     if group == "day":
-        return sorted(usage_rows, key=lambda line: line.name, reverse=True)
-    return sorted(usage_rows, key=lambda line: (-line.prompt_tokens - line.completion_tokens, line.name))
+        return sorted(usage_rows, key=lambda row: row.name, reverse=True)
+    return sorted(usage_rows, key=lambda row: (-row.prompt_tokens - row.completion_tokens, row.name))
 
 
 def _build_filter_conditions(

@@ -34,7 +34,7 @@ from climassay.records.identity import (
 )
 from climassay.records.store import Records, Run, StoredAnswer
 
-PATIENCE_SECONDS = 120.0
+MAX_WAIT_SECONDS = 120.0
 """Maximum time to wait for a request that another run has in flight before sending it again, in seconds."""
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.5
 """Shortest and longest interval, in seconds, between checks of other runs' requests. The interval doubles with each
@@ -142,7 +142,7 @@ class RecordedModel:
             raise ModelError(f"The model {self.name} only generates text and cannot score options: use another one.")
         identities = [identify_scoring(self.wrapped, request) for request in requests]
         call: _Call[OptionScores] = _Call(self._store, self._run, identities, on_result, self._count)
-        return self._answer(call, requests, self.wrapped.option_logprobs)
+        return self._answer_requests(call, requests, self.wrapped.option_logprobs)
 
     def close(self) -> None:
         """Close the wrapped model, but not the records."""
@@ -157,9 +157,11 @@ class RecordedModel:
     ) -> list[Completion]:
         identities = [identify_generation(self.wrapped, request) for request in requests]
         call: _Call[Completion] = _Call(self._store, self._run, identities, on_result, self._count, on_text)
-        return self._answer(call, requests, request_answers)
+        return self._answer_requests(call, requests, request_answers)
 
-    def _answer(self, call: "_Call[A]", requests: Sequence[R], request_answers: Callable[..., list[A]]) -> list[A]:
+    def _answer_requests(
+        self, call: "_Call[A]", requests: Sequence[R], request_answers: Callable[..., list[A]]
+    ) -> list[A]:
         if self._use_cache:
             call.deliver_stored()
         sent_indices: set[int] = set()
@@ -168,7 +170,7 @@ class RecordedModel:
             sent_indices.update(marked_indices)
             if marked_indices:
                 self._send(call, marked_indices, requests, request_answers)
-            call.await_others(sent_indices)
+            call.await_other_runs(sent_indices)
         return call.answers()
 
     def _send(
@@ -179,7 +181,7 @@ class RecordedModel:
             call.store(indices[position], answer)
 
         try:
-            with call.storing():
+            with call.wait_until_delivered():
                 request_answers(
                     [requests[index] for index in indices], on_result=store, **call.preview_options(indices)
                 )
@@ -211,7 +213,7 @@ class _Call(Generic[A]):
     _on_text: TextCallback | None = None
     _answers: dict[int, A] = field(default_factory=dict)
     _n_uncommitted: int = 0
-    _ignores_others: bool = False
+    _ignore_others: bool = False
     _committed: queue.SimpleQueue[tuple[int, A]] = field(default_factory=queue.SimpleQueue)
 
     def __post_init__(self) -> None:
@@ -230,7 +232,7 @@ class _Call(Generic[A]):
             Indices of the requests to be sent.
         """
         indices_by_key = {self._identities[index].key: index for index in missing_indices}
-        marked_keys, is_alone = self._run.in_flight.mark(list(indices_by_key), ignore_others=self._ignores_others)
+        marked_keys, is_alone = self._run.in_flight.mark(list(indices_by_key), ignore_others=self._ignore_others)
         if not is_alone:
             stored_answers = self._store.look_up(marked_keys)
             self._deliver_stored_answers(stored_answers)
@@ -242,15 +244,17 @@ class _Call(Generic[A]):
         with suppress(RecordsError):
             self._run.in_flight.unmark([self._identities[index].key for index in indices if index not in self._answers])
 
-    def await_others(self, sent: set[int]) -> None:
+    def await_other_runs(self, sent_indices: set[int]) -> None:
         """Wait for the answers to requests that other runs have in flight, and deliver them to the caller.
 
         The method returns when all requests are answered, when an unanswered request is not in flight in any run, or
-        after :data:`PATIENCE_SECONDS` without a new answer. After that, :meth:`mark` marks the unanswered requests for
+        after :data:`MAX_WAIT_SECONDS` without a new answer. After that, :meth:`mark` marks the unanswered requests for
         this run.
         """
         last_answer_time, interval = time.monotonic(), MIN_POLL_SECONDS
-        while pending_keys := [self._identities[index].key for index in self.find_missing() if index not in sent]:
+        while pending_keys := [
+            self._identities[index].key for index in self.find_missing() if index not in sent_indices
+        ]:
             marked_keys = self._run.in_flight.find_marks_of_others()
             unmarked_keys = [key for key in pending_keys if key not in marked_keys]
             if unmarked_keys:
@@ -259,8 +263,8 @@ class _Call(Generic[A]):
                 if len(stored_answers) < len(unmarked_keys):
                     return
                 last_answer_time, interval = time.monotonic(), MIN_POLL_SECONDS
-            elif time.monotonic() - last_answer_time > PATIENCE_SECONDS:
-                self._ignores_others = True
+            elif time.monotonic() - last_answer_time > MAX_WAIT_SECONDS:
+                self._ignore_others = True
                 return
             else:
                 time.sleep(interval)
@@ -272,7 +276,7 @@ class _Call(Generic[A]):
 
     def _deliver_stored_answers(self, stored_answers: Mapping[bytes, StoredAnswer]) -> None:
         self._count_hits(len(stored_answers))
-        self._run.note_uses(answer.id for answer in stored_answers.values())
+        self._run.record_reuse(answer.id for answer in stored_answers.values())
         for key, answer in stored_answers.items():
             self._deliver(self._indices_by_key[key][0], cast(A, answer.answer))
 
@@ -285,20 +289,20 @@ class _Call(Generic[A]):
         while self._n_uncommitted and not self._committed.empty():
             self._deliver_committed()
 
-    def preview_options(self, sent: Sequence[int]) -> dict[str, TextCallback]:
+    def preview_options(self, sent_indices: Sequence[int]) -> dict[str, TextCallback]:
         """Return the keyword argument ``on_text`` for the sent requests; empty if no preview was requested."""
         on_text = self._on_text
         if on_text is None:
             return {}
 
         def forward_text(position: int, text: str) -> None:
-            for index in self._indices_by_key[self._identities[sent[position]].key]:
+            for index in self._indices_by_key[self._identities[sent_indices[position]].key]:
                 on_text(index, text)
 
         return {"on_text": forward_text}
 
     @contextmanager
-    def storing(self) -> Iterator[None]:
+    def wait_until_delivered(self) -> Iterator[None]:
         """Wait, at the end of the block, until every answer is stored and delivered to the caller.
 
         If the block is interrupted, answers are stored at the end of the run but not delivered.

@@ -105,7 +105,7 @@ class Run:
 
         self._database.write(replace_rows)
 
-    def note_uses(self, answers: Iterable[int]) -> None:
+    def record_reuse(self, answers: Iterable[int]) -> None:
         """Record that this run has reused answers of earlier runs; ``answers`` are their ids."""
         rows = [{"run": self.id, "answer": answer} for answer in answers]
         if rows:
@@ -268,11 +268,11 @@ class Records:
         self.database.close()
 
 
-MAX_CACHED = 2000
+MAX_CACHED_VALUES = 2000
 """Maximum number of cached values; the oldest are deleted first."""
 _databases_with_cache: WeakSet[Database] = WeakSet()
-"""Databases in which the table ``computed`` exists."""
-computed = sa.Table(
+"""Databases in which the table ``computed_values`` exists."""
+computed_values = sa.Table(
     "computed",
     sa.MetaData(),
     sa.Column("key", sa.String(64), primary_key=True),
@@ -283,7 +283,7 @@ computed = sa.Table(
 )
 
 
-def cached(database: Database, key_parts: tuple[object, ...], compute: Callable[[], Any] | None = None) -> Any:
+def cached_value(database: Database, key_parts: tuple[object, ...], compute: Callable[[], Any] | None = None) -> Any:
     """Return a cached value; if there is none, compute and cache it.
 
     Args:
@@ -296,19 +296,26 @@ def cached(database: Database, key_parts: tuple[object, ...], compute: Callable[
             version of climassay are ignored.
     """
     if database not in _databases_with_cache:
-        database.create_tables(computed.metadata)
+        database.create_tables(computed_values.metadata)
         _databases_with_cache.add(database)
     key = hashlib.sha256(json.dumps([__version__, *key_parts]).encode()).hexdigest()
-    text = database.scalar(sa.select(computed.c.value).where(computed.c.key == key))
+    text = database.scalar(sa.select(computed_values.c.value).where(computed_values.c.key == key))
     if text is None and compute is not None:
         text = json.dumps(compute(), ensure_ascii=False)
         row = {"key": key, "version": __version__, "made_at": time.time(), "value": text}
-        cutoff_time = sa.select(computed.c.made_at).order_by(computed.c.made_at.desc()).offset(MAX_CACHED).limit(1)
-        is_outdated = sa.or_(computed.c.version != __version__, computed.c.made_at <= cutoff_time.scalar_subquery())
+        cutoff_time = (
+            sa.select(computed_values.c.made_at)
+            .order_by(computed_values.c.made_at.desc())
+            .offset(MAX_CACHED_VALUES)
+            .limit(1)
+        )
+        is_outdated = sa.or_(
+            computed_values.c.version != __version__, computed_values.c.made_at <= cutoff_time.scalar_subquery()
+        )
 
         def replace_value(connection: sa.Connection) -> None:
-            connection.execute(computed.delete().where(is_outdated))
-            database.insert_new(connection, computed, [row], replacing=("value", "made_at"))
+            connection.execute(computed_values.delete().where(is_outdated))
+            database.insert_new(connection, computed_values, [row], replacing=("value", "made_at"))
 
         database.write(replace_value, durable=False)
     return None if text is None else json.loads(text)

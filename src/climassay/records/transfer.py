@@ -23,11 +23,7 @@ from climassay.records import tables
 from climassay.records.database import Database, split_keys
 from climassay.records.identity import REPLACEMENT, Identity, canonical_json, insert_requests
 from climassay.records.queries import format_time
-from climassay.records.recorded_answers import (
-    ROWS_PER_BATCH,
-    RecordedAnswer,
-    iterate_answers,
-)
+from climassay.records.recorded_answers import ROWS_PER_BATCH, RecordedAnswer, iterate_answers
 
 Batches = Iterable[Sequence[RecordedAnswer]]
 COLUMNS = tuple(field.name for field in fields(RecordedAnswer))
@@ -208,7 +204,7 @@ def _iterate_parquet_rows(path: Path) -> Iterator[Any]:
 def _parse_answer(row: Mapping[str, Any]) -> RecordedAnswer:
     (answer,) = _ANSWER.validate_python((row,))
     if len(bytes.fromhex(answer.key)) != 32:
-        raise ValueError("the key of the request is not one")
+        raise ValueError("the key of the request does not have 64 hexadecimal digits")
     _parse_timestamp(answer)
     return answer
 
@@ -276,10 +272,10 @@ def _load_stored_answers(
     return contents
 
 
-def _to_database_row(answer: RecordedAnswer, number: int) -> dict[str, Any]:
+def _to_database_row(answer: RecordedAnswer, answer_id: int) -> dict[str, Any]:
     names = ("run", "text", "reasoning", "outcome", "error", "prompt_tokens", "completion_tokens", "reasoning_tokens")
     return {name: getattr(answer, name) for name in (*names, "attempts", "cost")} | {
-        "id": number,
+        "id": answer_id,
         "request": bytes.fromhex(answer.key),
         "answered_at": _parse_timestamp(answer),
         "logprobs": None if answer.logprobs is None else json.dumps(answer.logprobs, allow_nan=False),
@@ -298,10 +294,10 @@ def _add_runs(database: Database, connection: sa.Connection, batch: Sequence[Rec
             "version": __version__,
             "config": json.dumps({"file": name}, ensure_ascii=False),
             "seeds": "{}",
-            "started_at": min(run_times),
-            "seen_at": max(run_times),
-            "ended_at": max(run_times),
+            "started_at": min(answer_times),
+            "seen_at": max(answer_times),
+            "ended_at": max(answer_times),
         }
-        for run, run_times in timestamps.items()
+        for run, answer_times in timestamps.items()
     ]
     database.insert_new(connection, tables.runs, rows)

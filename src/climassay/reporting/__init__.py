@@ -14,7 +14,7 @@ from climassay.reporting.figures import (
     Series,
     StackedBar,
     StackedBars,
-    thinned,
+    thin_points,
 )
 from climassay.reporting.html import (
     AnswerCard,
@@ -40,7 +40,7 @@ from climassay.reporting.tables import (
     counted,
     percent,
     percent_interval,
-    shown_p_value,
+    format_p_value,
 )
 
 __all__ = [
@@ -75,9 +75,9 @@ __all__ = [
     "as_latex",
     "as_markdown",
     "counted",
+    "format_p_value",
     "percent",
     "percent_interval",
     "render_page",
-    "shown_p_value",
-    "thinned",
+    "thin_points",
 ]  # fmt: skip

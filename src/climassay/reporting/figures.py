@@ -68,7 +68,7 @@ class Axis:
         return cls(label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=percent)
 
     @classmethod
-    def at(cls, label: str, ticks: Sequence[float]) -> "Axis":
+    def logarithmic_at(cls, label: str, ticks: Sequence[float]) -> "Axis":
         """Return a logarithmic axis with ticks at these positive values."""
         sorted_ticks = tuple(sorted(set(ticks)))
         margin = 1.15 if sorted_ticks[0] < sorted_ticks[-1] else 2.0
@@ -166,7 +166,7 @@ class DotPlot:
         """Height of a row in SVG units; dots that share a row are drawn below each other."""
         return max(26, 18 * len(self.groups) + 8) if self.has_shared_rows else 26
 
-    def shift(self, dot: Dot) -> float:
+    def row_offset(self, dot: Dot) -> float:
         """Return the vertical offset of a dot from the middle of its row, in SVG units."""
         return 18 * (self.groups.index(dot.group) - (len(self.groups) - 1) / 2) if self.has_shared_rows else 0.0
 
@@ -186,7 +186,7 @@ class DotPlot:
         return 24 + round(6.6 * max((len(dot.label) for dot in self.dots), default=0))
 
 
-def thinned(points: Sequence[T]) -> list[T]:
+def thin_points(points: Sequence[T]) -> list[T]:
     """Return at most 25 evenly spaced points of a curve, including the first and the last."""
     step = max(1.0, (len(points) - 1) / 24)
     return [points[round(index * step)] for index in range(min(len(points), 25))]

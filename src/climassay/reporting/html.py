@@ -242,7 +242,7 @@ def render_block(block: Block, section: str, number: int) -> Any:
 
 def render_answer(row: AnswerRow) -> Any:
     """Render the text and findings of an answer as escaped ``markupsafe.Markup``."""
-    return _environment().get_template("answers.html.j2").module.said(row)
+    return _environment().get_template("answers.html.j2").module.show_answer(row)
 
 
 _NAME_END = re.compile(r"(?<=[/:])(?=\w)")

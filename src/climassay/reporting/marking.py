@@ -30,7 +30,7 @@ Piece = tuple[str, bool]
 """Part of a text, and whether it is highlighted."""
 
 
-def marked(text: str, words: Collection[str]) -> tuple[Piece, ...]:
+def highlight_words(text: str, words: Collection[str]) -> tuple[Piece, ...]:
     """Split a text into highlighted and other pieces; words that share a stem with a searched word are highlighted.
 
     Args:
@@ -42,7 +42,7 @@ def marked(text: str, words: Collection[str]) -> tuple[Piece, ...]:
         Non-empty pieces, of which every second one is highlighted; their texts join to ``text``. () for an empty text.
 
     Examples:
-        >>> marked("Aerosols cool.", ["aerosol"])
+        >>> highlight_words("Aerosols cool.", ["aerosol"])
         (('Aerosols', True), (' cool.', False))
     """
     phrases = (words,) if isinstance(words, str) else words
@@ -50,7 +50,7 @@ def marked(text: str, words: Collection[str]) -> tuple[Piece, ...]:
     return tuple(_split_at_spans(text, _find_spans(text, searched_stems)))
 
 
-def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Piece, ...]:
+def highlight_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Piece, ...]:
     """Split a text into highlighted and other pieces.
 
     ``spans`` are the (start, end) of the highlighted parts and may overlap.

@@ -24,7 +24,7 @@ The function that reproduces the table adds our scores and the differences in me
     done = replace(table, ours=(ours,), differences=("Items are split by article: no pair is in both parts.",))
     return Reproduction((done,), (session_run.id,))
 
-Scores have the unit that the paper prints; :func:`scaled` converts proportions to per cent.
+Scores have the unit that the paper prints; :func:`scale_estimate` converts proportions to per cent.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -101,14 +101,14 @@ class PaperTable:
                 for row in rows:
                     if row.group == group:
                         bold_rows += [len(cells)] if is_ours else []
-                        cells.append(self._cells(row, is_ours, is_grouped))
+                        cells.append(self._format_row(row, is_ours, is_grouped))
         notes = [f"Published: {self.source}.", *self.differences]
         for reason in dict.fromkeys(self.not_comparable.values()):
             columns = ", ".join(
                 column for column, other_reason in self.not_comparable.items() if other_reason == reason
             )
             notes.append(f"{NOT_COMPARABLE} {columns}: {reason}")
-        headings = (["group"] if is_grouped else []) + ["system", "rows", "n", *map(self._heading, self.columns)]
+        headings = (["group"] if is_grouped else []) + ["system", "rows", "n", *map(self._format_heading, self.columns)]
         return Table.of(
             f"{self.name}: {self.title}",
             headings,
@@ -119,10 +119,10 @@ class PaperTable:
             grouped=int(is_grouped),
         )
 
-    def _heading(self, column: str) -> str:
+    def _format_heading(self, column: str) -> str:
         return f"{column}\n(n={self.published_n[column]})" if column in self.published_n else column
 
-    def _cells(self, row: PaperRow, is_ours: bool, is_grouped: bool) -> tuple[str, ...]:
+    def _format_row(self, row: PaperRow, is_ours: bool, is_grouped: bool) -> tuple[str, ...]:
         counts = {score.n for score in row.scores.values() if isinstance(score, Estimate | ResampledEstimate)}
         counts = counts if row.n is None else {row.n}
         n = "" if not counts else f"{min(counts)}" if len(counts) == 1 else f"{min(counts)}-{max(counts)}"
@@ -130,10 +130,10 @@ class PaperTable:
         for column in self.columns:
             score = row.scores.get(column)
             sign = NOT_COMPARABLE if is_ours and score is not None and column in self.not_comparable else ""
-            scores.append("" if score is None else f"{self._cell(column, score)}{sign}")
+            scores.append("" if score is None else f"{self._format_cell(column, score)}{sign}")
         return (*([row.group] if is_grouped else []), row.system, "ours" if is_ours else "published", n, *scores)
 
-    def _cell(self, column: str, score: float | Estimate | ResampledEstimate) -> str:
+    def _format_cell(self, column: str, score: float | Estimate | ResampledEstimate) -> str:
         if isinstance(score, float | int):
             return self.format_score(column, score)
         value = self.format_score(column, score.value)
@@ -159,13 +159,13 @@ class PaperTable:
                         "system": row.system,
                         "column": column,
                         "value": score if estimate is None else estimate.value,
-                        "n": self._count(row, column, estimate, origin),
+                        "n": self._find_n(row, column, estimate, origin),
                         "low": None if interval is None else interval.low,
                         "high": None if interval is None else interval.high,
                         "comparable": origin == "published" or column not in self.not_comparable,
                     }
 
-    def _count(
+    def _find_n(
         self, row: PaperRow, column: str, estimate: Estimate | ResampledEstimate | None, origin: str
     ) -> int | None:
         if estimate is not None:
@@ -192,7 +192,7 @@ def model_label(name: str) -> str:
     return name.partition(":")[2] or name
 
 
-def scaled(estimate: Estimate, factor: float = 100.0) -> Estimate:
+def scale_estimate(estimate: Estimate, factor: float = 100.0) -> Estimate:
     """Return an estimate with value and interval multiplied by a factor, by default from proportion to per cent."""
     low, high = estimate.interval
     return replace(estimate, value=factor * estimate.value, interval=Interval(factor * low, factor * high))

@@ -90,7 +90,7 @@ class Table:
         """Return whether a cell has a mark."""
         return mark in self.marks.get((row, column), ())
 
-    def explained(self, best: str, top: str) -> str:
+    def explain_marks(self, best: str, top: str) -> str:
         """Return the note, preceded by an explanation of the marks that the table contains.
 
         ``best`` and ``top`` name the formats of these marks, for example ``Bold`` and ``Underlined``.
@@ -114,7 +114,7 @@ class Table:
                 from rich.table import Table as RichTable
                 from rich.text import Text
 
-                note = self.explained("Bold", "Underlined")
+                note = self.explain_marks("Bold", "Underlined")
                 rich_table = RichTable(
                     title=Text(self.title) if self.title else None,
                     caption=Text(note) if note else None,
@@ -164,7 +164,7 @@ def percent_interval(interval: tuple[float, float]) -> str:
     return "-".join(map(percent, interval))
 
 
-def shown_p_value(value: float) -> str:
+def format_p_value(value: float) -> str:
     """Format a p-value with three decimals, or as ``<0.001``."""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
@@ -213,7 +213,7 @@ def as_markdown(table: Table) -> str:
             for column_index, cell in enumerate(row)
         ]
         lines.append(format_row(cells))
-    note = table.explained("Bold", TOP_SIGN)
+    note = table.explain_marks("Bold", TOP_SIGN)
     if note:
         lines += ["", note]
     return "\n".join(lines) + "\n"
@@ -373,7 +373,7 @@ def as_latex(table: Table) -> str:
         lines.append(" & ".join(cells) + r" \\")
         previous_group = group
     lines += [r"\bottomrule", r"\end{tabular}"]
-    note = table.explained("Bold", "Underlined")
+    note = table.explain_marks("Bold", "Underlined")
     if note:
         lines += [r"\par\smallskip", rf"{{\footnotesize {escape_latex(note)}}}"]
     return "\n".join([*lines, r"\end{table}"]) + "\n"
@@ -454,7 +454,7 @@ def _row_blocks(table: Table) -> Iterator["Text"]:
                 line = Text.assemble((f"{column.label}: " if column.label else "", "dim"), cell)
                 line.stylize("bold" if row_index in table.strong else "")
                 yield line
-    if note := table.explained("Bold", "Underlined"):
+    if note := table.explain_marks("Bold", "Underlined"):
         yield Text()
         yield Text(note, style="table.caption")
     yield Text()

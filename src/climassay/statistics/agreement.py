@@ -19,7 +19,7 @@ def is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)  # only NaN differs from itself
     except (TypeError, ValueError):
-        return True  # pandas' NA compares to NA
+        return True  # comparisons with pandas' NA give NA
 
 
 def cohen_kappa(
@@ -146,12 +146,12 @@ def krippendorff_alpha(
             for b, n in counts.items():
                 coincidence[indices[a], indices[b]] += n_items * m * (n - (a == b)) / (len(unit) - 1)
     totals = coincidence.sum(0)
-    distances = _alpha_distance(measurement, values, totals)
+    distances = _compute_distances(measurement, values, totals)
     expected_disagreement = float((np.outer(totals, totals) * distances).sum() / (totals.sum() - 1))
     return 1.0 if expected_disagreement == 0 else 1.0 - float((coincidence * distances).sum()) / expected_disagreement
 
 
-def _alpha_distance(measurement: Measurement, values: Sequence[Hashable], totals: np.ndarray) -> np.ndarray:
+def _compute_distances(measurement: Measurement, values: Sequence[Hashable], totals: np.ndarray) -> np.ndarray:
     size = len(values)
     if measurement == "nominal":
         return 1.0 - np.eye(size)
@@ -192,7 +192,7 @@ def spearman_of_resamples(first: FloatArray, second: FloatArray, indices: NDArra
     Returns:
         Correlations, shape [resamples]; NaN for resamples in which a list is constant.
     """
-    counts = _draw_counts(indices)
+    counts = _count_draws(indices)
 
     def ranks(values: FloatArray) -> FloatArray:
         """Return the ranks of the items in each resample, shape [resamples, n]; tied items get their mean rank."""
@@ -209,7 +209,7 @@ def spearman_of_resamples(first: FloatArray, second: FloatArray, indices: NDArra
 
 def kendall_of_resamples(first: FloatArray, second: FloatArray, indices: NDArray[np.int64]) -> FloatArray:
     """Return Kendall's tau-b of each resample of two lists; arguments are as in :func:`spearman_of_resamples`."""
-    counts = _draw_counts(indices)
+    counts = _count_draws(indices)
     ranks = [np.unique(values, return_inverse=True)[1] for values in (first, second)]
     sums = np.zeros((3, len(indices)))
     # Each pair of items is compared once and weighted by the product of the items' counts.
@@ -220,7 +220,7 @@ def kendall_of_resamples(first: FloatArray, second: FloatArray, indices: NDArray
     return _divide_by_norms(*(sums / 2))
 
 
-def _draw_counts(indices: NDArray[np.int64]) -> FloatArray:
+def _count_draws(indices: NDArray[np.int64]) -> FloatArray:
     return np.array([np.bincount(row, minlength=indices.shape[1]) for row in indices], dtype=np.float64)
 
 

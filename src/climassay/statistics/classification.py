@@ -166,7 +166,7 @@ def reliability_curve(confidence: ArrayLike, correct: ArrayLike, bins: int = 10)
     bin_indices = np.minimum((confidences * bins).astype(int), bins - 1)
     curve = []
     for index in np.unique(bin_indices).tolist():
-        members = bin_indices == index
-        accuracy = proportion(float(outcomes[members].sum()), int(members.sum()))
-        curve.append(ReliabilityBin(index / bins, (index + 1) / bins, float(confidences[members].mean()), accuracy))
+        is_in_bin = bin_indices == index
+        accuracy = proportion(float(outcomes[is_in_bin].sum()), int(is_in_bin.sum()))
+        curve.append(ReliabilityBin(index / bins, (index + 1) / bins, float(confidences[is_in_bin].mean()), accuracy))
     return tuple(curve)

@@ -40,7 +40,7 @@ class TuningBase:
             )
         if _ADAPTER in name:
             raise InputError(f"{name} has an adapter already: tune the model itself, {name.partition(_ADAPTER)[0]}.")
-        # Not imported here: that takes seconds, and a finished training can be returned without them.
+        # Not imported here, since this takes seconds, and the result of a finished training needs none of them.
         missing_package = next(
             (package for package in ("torch", "transformers", "peft") if find_spec(package) is None), None
         )
@@ -74,7 +74,7 @@ class TuningBase:
 
         try:
             tokenizer = AutoTokenizer.from_pretrained(str(self.folder), trust_remote_code=False, local_files_only=True)
-        except Exception as error:  # whatever the parts of transformers raise on a bad folder
+        except Exception as error:  # transformers raises errors of many kinds for a bad folder
             raise ModelError(f"The tokenizer of {self.name} cannot be loaded: {str(error).strip()[:200]}.") from error
         template = None if tokenizer.chat_template is None else str(tokenizer.chat_template)
         return model_fingerprint(self.folder, adapter=None, chat_template=template, dtype=self.dtype)

@@ -103,7 +103,7 @@ _SEARCH_SOURCE = "a short search on the primer and Pirá, see docs/tuning.md"
 
 
 def _climaqa_preset(name: str, model: str, *, rank: int, epochs: int, learning_rate: float) -> Preset:
-    # Without early stopping, as in the paper; block and step sizes are those defaults for models of this size.
+    # Without early stopping, as in the paper; block and step sizes are usual for models of this size.
     is_pretraining = name.endswith("pretrain")
     defaults = TuningConfig(max_length=2048 if is_pretraining else 1024, batch_size=4, accumulation=4)
     config = replace(defaults, rank=rank, alpha=16, epochs=epochs, learning_rate=learning_rate)

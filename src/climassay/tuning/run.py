@@ -30,7 +30,7 @@ from torch.utils.data import Sampler
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from climassay.errors import InputError, ModelError
-from climassay.io.writing import cannot_write
+from climassay.io.writing import make_write_error
 from climassay.models.bundled import file_digest
 from climassay.models.local.loading import LoadedModel
 from climassay.models.local.prompt_format import PromptFormat
@@ -249,7 +249,7 @@ class _AdapterTrainer(Trainer):  # type: ignore[misc]
         """Return the summed loss of a forward pass, divided by the number of tokens that count in the whole step."""
         indices = inputs["indices"].tolist()
         self.step_tokens += sum(self._loss.lengths[index] for index in indices)
-        return self._loss.nats(indices) / num_items_in_batch
+        return self._loss.sum(indices) / num_items_in_batch
 
     def evaluate(self, *_arguments: Any, **_options: Any) -> dict[str, float]:
         """Compute, log and return the mean validation loss, in nats per token."""
@@ -362,14 +362,14 @@ class TrainingRun:
             model = peft_model.get_base_model()
             losses = [SequenceLoss(self.base, model, part.sequences) for part in self.tokenised]
             self.trainer = _AdapterTrainer(
-                losses[0], losses[1], self.config, model=peft_model, args=self._arguments(checkpoints)
+                losses[0], losses[1], self.config, model=peft_model, args=self._make_arguments(checkpoints)
             )
             self.trainer.add_callback(_ScheduleCallback(self))
             self.trainer.remove_callback(PrinterCallback)
             state = self._train(checkpoints)
             return self._save_adapter(state, peft_model, preset, warnings)
 
-    def _arguments(self, checkpoints: Path) -> TrainingArguments:
+    def _make_arguments(self, checkpoints: Path) -> TrainingArguments:
         config, unreachable_step = self.config, self.steps + 1
         arguments = TrainingArguments(
             output_dir=str(checkpoints),
@@ -385,7 +385,7 @@ class TrainingRun:
             seed=config.seed,
             use_cpu=self.base.device == "cpu",
             eval_strategy="steps",
-            eval_steps=unreachable_step,  # the callback says when
+            eval_steps=unreachable_step,  # _ScheduleCallback decides when to evaluate and save
             save_strategy="steps",
             save_steps=unreachable_step,
             metric_for_best_model="loss",
@@ -415,11 +415,11 @@ class TrainingRun:
                     "lower the batch size, raise the accumulation by the same factor, or use gradient checkpointing."
                 ) from error
             except OSError as error:
-                raise cannot_write(checkpoints, error) from error
+                raise make_write_error(checkpoints, error) from error
             except RuntimeError as error:
                 if not _WRITE_ERROR.search(str(error)):
                     raise
-                raise cannot_write(checkpoints, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))) from error
+                raise make_write_error(checkpoints, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))) from error
             checkpoint = _last_checkpoint(checkpoints)
             assert checkpoint is not None
             state = _read_state(checkpoint)
@@ -517,7 +517,7 @@ def _tokenise_data(data: TuningData, loaded_model: LoadedModel, config: TuningCo
     window = int(getattr(loaded_model.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
     if config.max_length > window:
         raise InputError(f"The model takes {window} tokens: lower the maximum length from {config.max_length} to that.")
-    # An answer ends where the model's generation settings or its tokenizer say.
+    # The generation settings and the tokenizer name the tokens that end an answer.
     eos_ids = getattr(loaded_model.model.generation_config, "eos_token_id", None)
     end_tokens = [*(eos_ids if isinstance(eos_ids, list) else [eos_ids]), loaded_model.tokenizer.eos_token_id]
     end_token_ids = frozenset(int(token) for token in end_tokens if token is not None)

@@ -207,7 +207,7 @@ class SequenceLoss:
         self.sequences = sequences
         self.lengths = [len(sequence.tokens) for sequence in sequences]
 
-    def nats(self, indices: Sequence[int]) -> Tensor:
+    def sum(self, indices: Sequence[int]) -> Tensor:
         """Return the summed loss of the sequences with the given indices, in nats: a float32 tensor of shape []."""
         sequences = [self.sequences[index] for index in indices]
         start = min(sequence.start for sequence in sequences)
@@ -245,7 +245,7 @@ class SequenceLoss:
                 for indices in iterate_passes(all_indices, self.lengths, size):
                     if on_pass is not None:
                         on_pass()
-                    total += float(self.nats(indices))
+                    total += float(self.sum(indices))
         finally:
             self._model.train(is_training)
         return total / self.learned(all_indices)

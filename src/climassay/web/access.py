@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 
 from climassay.web.accounts import RIGHTS, Action, User
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import API, Refused, SignInNeeded
+from climassay.web.failures import API, Forbidden, SignInRequired
 from climassay.web.jobs import Job
 
 SESSION_COOKIE = "climassay_session"
@@ -58,19 +58,19 @@ class Guard:
         """Return the user if the action is permitted.
 
         Raises:
-            SignInNeeded: Nobody is signed in.
-            Refused: The user's role does not permit the action.
+            SignInRequired: Nobody is signed in.
+            Forbidden: The user's role does not permit the action.
         """
         if user is None:
-            raise SignInNeeded("Please sign in first.")
+            raise SignInRequired("Please sign in first.")
         if not user.may(self.action):
-            raise Refused(f"This page needs the role {RIGHTS[self.action]}; yours is {user.role}.")
+            raise Forbidden(f"This page needs the role {RIGHTS[self.action]}; yours is {user.role}.")
         return user
 
 
 def _require_reader(user: Visitor, app: App) -> User | None:
     if user is None and app.settings.public == "nothing":
-        raise SignInNeeded("Please sign in first.")
+        raise SignInRequired("Please sign in first.")
     return user
 
 
@@ -93,7 +93,7 @@ def may_read(user: User | None, app: AppState) -> bool:
 
 def may_stop(job: Job, user: User | None) -> bool:
     """Return whether a user may stop a job that has not ended: only its owner and admins may."""
-    return user is not None and not job.ended and (job.by == user.name or user.may("stop others' work"))
+    return user is not None and not job.has_ended and (job.by == user.name or user.may("stop others' work"))
 
 
 def visitor_token(request: Request) -> str:
@@ -140,12 +140,12 @@ async def check_csrf(request: Request) -> None:
     Requests with a bearer token are not checked.
 
     Raises:
-        Refused: Another site sent the request, or its CSRF token is missing or wrong.
+        Forbidden: Another site sent the request, or its CSRF token is missing or wrong.
     """
     if request.method in SAFE_METHODS or bearer_token(request) is not None:
         return
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise Refused("This request was sent by another site.")
+        raise Forbidden("This request was sent by another site.")
     if request.url.path.startswith(API) and SESSION_COOKIE not in request.cookies:
         # A program without a token acts in nobody's name; the guard of the route refuses it if an account is needed.
         return
@@ -156,4 +156,4 @@ async def check_csrf(request: Request) -> None:
         token = field if isinstance(field, str) else None
     visitor_cookie = request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
     if not token or not visitor_cookie or not _is_csrf_token(token, request):
-        raise Refused("This page is out of date: go back, reload it, and send the form again.")
+        raise Forbidden("This page is out of date: go back, reload it, and send the form again.")

@@ -150,7 +150,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Valid one-time link of a user."""
+    """Valid one-time link with which a user sets a password or signs in."""
 
     user: User
     purpose: Purpose
@@ -232,7 +232,7 @@ class AccountStore:
         Blocking ends all sessions, links and tokens of the user.
 
         Raises:
-            InputError: The user does not exist or role, or no admin would be left.
+            InputError: The user or the role does not exist, or no admin would be left.
         """
         user = self.user(name)
         if role is not None:
@@ -333,11 +333,11 @@ class AccountStore:
         return f"{nonce}.{self._sign_device(nonce, name, password_hash or '')}"
 
     def _is_known_device(self, device: str, name: str, password_hash: str | None) -> bool:
-        nonce, _, mark = device.partition(".")
-        if not mark or not password_hash:
+        nonce, _, signature = device.partition(".")
+        if not signature or not password_hash:
             return False
         return hmac.compare_digest(
-            mark.encode("utf-8", "replace"), self._sign_device(nonce, name, password_hash).encode()
+            signature.encode("utf-8", "replace"), self._sign_device(nonce, name, password_hash).encode()
         )
 
     def _sign_device(self, nonce: str, name: str, password_hash: str) -> str:
@@ -510,10 +510,10 @@ def _check_role(role: str) -> None:
 
 def _store_password(connection: sa.Connection, name: str, password_hash: str, keep_session: str | None = None) -> None:
     connection.execute(users.update().where(users.c.name == name).values(password=password_hash))
-    is_ended = sessions.c.user == name
+    is_obsolete = sessions.c.user == name
     if keep_session is not None:
-        is_ended = sa.and_(is_ended, sessions.c.token != digest(keep_session))
-    connection.execute(sessions.delete().where(is_ended))
+        is_obsolete = sa.and_(is_obsolete, sessions.c.token != digest(keep_session))
+    connection.execute(sessions.delete().where(is_obsolete))
 
 
 def hash_password(user_name: str, password: str) -> str:

@@ -14,7 +14,7 @@ from climassay.models.contract import Encoder, Generator
 from climassay.records.database import Database
 from climassay.session import Session, one_or_several
 from climassay.web.accounts import AccountStore
-from climassay.web.failures import Missing
+from climassay.web.failures import NotFound
 from climassay.web.jobs import Jobs, JobStreams
 from climassay.web.limits import VisitorLimits
 from climassay.web.settings import ServerSettings
@@ -146,7 +146,7 @@ class AppState(Session):
         library = collection_cache(self)
         try:
             return CollectionGroup(tuple(library.open_searchable(name) for name in one_or_several(names)))
-        except Missing as error:
+        except NotFound as error:
             raise InputError(str(error)) from None
 
     def forget(self, prefix: str) -> None:

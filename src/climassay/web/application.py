@@ -24,7 +24,7 @@ from climassay.errors import ClimassayError, InputError, RecordsError
 from climassay.web.access import check_csrf
 from climassay.web.accounts import TooManyAttempts
 from climassay.web.app_state import AppState
-from climassay.web.failures import API, Failure, SignInNeeded, describe_outage
+from climassay.web.failures import API, Failure, SignInRequired, describe_outage
 from climassay.web.limits import RETRY_SECONDS
 from climassay.web.middleware import SECURITY_HEADERS, BodyLimit, Compression, PathPrefix, SecurityHeaders, VisitorSlots
 from climassay.web.pages import page
@@ -130,7 +130,7 @@ async def _handle_known_error(request: Request, error: Exception) -> Response:
         status = 429
     elif not isinstance(error, Failure | InputError):
         status = 500
-    if isinstance(error, SignInNeeded) and not request.url.path.startswith(API):
+    if isinstance(error, SignInRequired) and not request.url.path.startswith(API):
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         query = f"?next={quote(path, safe='')}" if request.method in ("GET", "HEAD") else ""
         return RedirectResponse(f"/sign-in{query}", status_code=303)

@@ -31,7 +31,7 @@ from climassay.web.access import Asker, Reader, may_stop
 from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import ASK_KIND, choose_debate, job_title, require_capacity, strip_controls
-from climassay.web.failures import Failure, Missing
+from climassay.web.failures import Failure, NotFound
 from climassay.web.jobs import Interrupted, Job, JobReport, Stopped, stop_as_interruption
 from climassay.web.library.cache import collection_cache, find_passage
 from climassay.web.library.evidence import CitationLinks, nearest_sentence
@@ -93,7 +93,7 @@ def submit_question_job(app: AppState, user: User, form: QuestionForm) -> str:
 
 
 def _submit_payload(app: AppState, user: User, payload: dict[str, Any]) -> str:
-    for job in app.jobs.unended((ASK_KIND,)):
+    for job in app.jobs.list_unfinished((ASK_KIND,)):
         if job.by == user.name and payload.items() <= job.payload.items():
             return job.id
     require_capacity(app, user)
@@ -184,7 +184,7 @@ def _find_collection(app: AppState, names: list[str], passage: str) -> str:
     for name in names:
         try:
             find_passage(collection_cache(app), name, passage)
-        except Missing:
+        except NotFound:
             continue
         return name
     return ""
@@ -207,11 +207,11 @@ def require_question_job(app: AppState, job: str) -> Job:
     """Return the job that answers a question.
 
     Raises:
-        Missing: There is no question with that id.
+        NotFound: There is no question with that id.
     """
-    jobs = app.jobs.many([job])
+    jobs = app.jobs.get_many([job])
     if not jobs or jobs[0].kind != ASK_KIND:
-        raise Missing(f"There is no question {job!r}.")
+        raise NotFound(f"There is no question {job!r}.")
     return jobs[0]
 
 
@@ -222,17 +222,17 @@ def _question_page(
     earlier_jobs: list[Job] = []
     earlier_id = job.payload["before"] if job is not None else form.before
     while earlier_id and len(earlier_jobs) < MAX_EARLIER_QUESTIONS:
-        jobs = app.jobs.many([earlier_id])
+        jobs = app.jobs.get_many([earlier_id])
         if not jobs or jobs[0].kind != ASK_KIND:
             break
         earlier_jobs.append(jobs[0])
         earlier_id = jobs[0].payload["before"]
     template_values: dict[str, Any] = {"error": "", "may_stop": False, "numbers": (), "answer": None, "sources": {}}
     template_values |= {"notes": (), "copied": "", "sentences": (), "cited": (), "last": 0, "demonstration": False}
-    template_values["turn"] = app.jobs.turn(job) if job else None
+    template_values["turn"] = app.jobs.find_queue_position(job) if job else None
     if job is not None:
         result = job.result
-        for event in () if job.ended else app.jobs.events(job.id):
+        for event in () if job.has_ended else app.jobs.events(job.id):
             template_values["last"] = event.number
             if "answer" in event.body:
                 result = event.body

@@ -30,10 +30,8 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/confidence")
-def show_forms(request: Request, app: App, user: Reader) -> Response:
+def show_forms(request: Request, app: App, _user: Reader) -> Response:
     """Show the empty forms; visitors without an account get a link to sign in."""
-    if user is not None:
-        app.text_processes.warm_up()
     return _page(request, app)
 
 

@@ -1,4 +1,4 @@
-"""Limits on TCP connections, including those without a complete request, and on repeated log messages.
+"""Limits on TCP connections, including those without a complete request, and filters of log messages.
 
 A connection without a complete request occupies only a socket: it causes no database access and no log entry.
 """
@@ -9,9 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from textwrap import indent
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from climassay.terminal import visible
 from climassay.web.settings import Networks
 
 RESERVED_FILES = 300
@@ -196,6 +198,17 @@ def raise_open_file_limit() -> int:
     if soft < target:
         resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
     return max(soft, target)
+
+
+class ControlCharacterFilter(logging.Filter):
+    """Logging filter that escapes what strangers' text could do to a log: forge lines, or command its terminal."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Escape control characters and line feeds in a message, and indent its traceback; log every message."""
+        record.msg, record.args = visible(record.getMessage()).replace("\n", "\\n"), None
+        if record.exc_info:
+            record.exc_text = indent(visible(logging.Formatter().formatException(record.exc_info)), "  ")
+        return True
 
 
 class RepeatedMessageFilter(logging.Filter):

@@ -20,26 +20,26 @@ class Failure(ClimassayError):
     status = 400
 
 
-class Missing(Failure):
+class NotFound(Failure):
     """Error for a request whose object does not exist."""
 
     status = 404
 
 
 @contextmanager
-def missing_if_invalid() -> Iterator[None]:
-    """Convert an InputError of the ``with`` block to Missing.
+def not_found_if_invalid() -> Iterator[None]:
+    """Convert an InputError of the ``with`` block to NotFound.
 
     Raises:
-        Missing: The block raised InputError.
+        NotFound: The block raised InputError.
     """
     try:
         yield
     except InputError as error:
-        raise Missing(str(error)) from None
+        raise NotFound(str(error)) from None
 
 
-class Refused(Failure):
+class Forbidden(Failure):
     """Error for a request that the visitor is not allowed to make."""
 
     status = 403
@@ -51,7 +51,7 @@ class TooLarge(Failure):
     status = 413
 
 
-class SignInNeeded(Failure):
+class SignInRequired(Failure):
     """Error for a request that needs a signed-in user."""
 
     status = 401
@@ -88,46 +88,30 @@ _KNOWN_ERRORS = (
         "The model is not available, or no longer.",
         f"Tell {_OWNER}, who can install it or choose another one.",
     ),
+    (r"answered 429", "The model’s server is too busy.", "Try again in a few minutes."),
+    (r"did not answer within", "The model’s server took too long to answer.", "Try again in a few minutes."),
     (
-        r"answered 429",
-        "The model’s server is too busy.",
-        "Try again in a few minutes.",
-    ),
-    (
-        r"did not answer within",
-        "The model’s server took too long to answer.",
-        "Try again in a few minutes.",
-    ),
-    (
-        r"connection to .* failed",
+        r"connection to .{1,300} failed",
         "The model’s server cannot be reached.",
         f"Try again later. If that does not help, tell {_OWNER}.",
     ),
-    (
-        r"answered 5\d\d",
-        "The model’s server reported a fault of its own.",
-        "Try again in a few minutes.",
-    ),
+    (r"answered 5\d\d", "The model’s server reported a fault of its own.", "Try again in a few minutes."),
     (
         r"There is no collection",
         "Documents that this check needs are no longer in the library.",
         "Start a new check, which will use the documents that are there now.",
     ),
     (
-        r"The prompt has .* tokens|context length|context window|answered 413",
+        r"The prompt has .{1,100} tokens|context length|context window|answered 413",
         "Together, the claim and the passages are longer than the model can read.",
         f"Shorten the claim, or ask {_OWNER} for a model that reads more.",
     ),
     (
-        r"memory of .* not enough|out of memory",
+        r"memory of .{1,100} not enough|out of memory",
         "The model needs more memory than this server has.",
         f"Tell {_OWNER}, who can choose a smaller one.",
     ),
-    (
-        r"disk is full",
-        "The server’s disk is full.",
-        f"Tell {_OWNER}. Once there is room, the check can go on.",
-    ),
+    (r"disk is full", "The server’s disk is full.", f"Tell {_OWNER}. Once there is room, the check can go on."),
     (
         r"answer (?:is not JSON|has|is an error)|answer's",
         "The model’s server sent an answer that cannot be read.",

@@ -20,7 +20,6 @@ import math
 import os
 import threading
 import time
-import traceback
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -44,7 +43,7 @@ MAX_RUNNING_PER_USER = 3
 MIN_PAST_JOBS = 3
 """Minimum number of past jobs required to estimate the start of a queued job."""
 State = Literal["queued", "running", "done", "failed", "stopped"]
-ENDED: tuple[State, ...] = ("done", "failed", "stopped")
+ENDED_STATES: tuple[State, ...] = ("done", "failed", "stopped")
 MIN_REPORT_INTERVAL = 0.2
 """Minimum time, in seconds, between two stored progress reports of a job and between two checks of its state."""
 HEARTBEAT_SECONDS = 5.0
@@ -95,9 +94,9 @@ job_events = sa.Table(
 )
 COLLECT_SECONDS = 0.25
 """Time, in seconds, for which changes of jobs are collected before subscribers are notified."""
-KEEP_ALIVE_BEATS = 3
+POLLS_PER_KEEP_ALIVE = 3
 """A silent connection gets a comment after this number of polls of the database (15 seconds), to keep it open."""
-MAX_KEPT_EVENTS = 200
+MAX_EVENTS_IN_MEMORY = 200
 """Maximum number of recent events held in memory for a job with subscribers."""
 
 
@@ -122,9 +121,9 @@ class Job:
     payload: dict[str, Any]
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the job is done, failed or stopped."""
-        return self.state in ENDED
+        return self.state in ENDED_STATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ class JobEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class QueuePosition:
     """Position of a queued job in its lane."""
 
     n_before: int
@@ -223,7 +222,7 @@ class JobReport:
         self._reported_at = now
         update = jobs.update().where(jobs.c.id == self.job, jobs.c.owner == self._jobs.owner)
         self._jobs.database.execute(update.values(done=done, total=total, message=message))
-        self._jobs.announce(self.job)
+        self._jobs.notify(self.job)
 
     def event(self, kind: str, body: dict[str, Any]) -> None:
         """Store an event of the job and notify its subscribers.
@@ -236,7 +235,7 @@ class JobReport:
         row = {"kind": kind, "body": json.dumps(body, ensure_ascii=False), "told_at": time.time()}
         self._jobs.database.execute(job_events.insert().values(job=self.job, number=self._number + 1, **row))
         self._number += 1
-        self._jobs.announce(self.job)
+        self._jobs.notify(self.job)
 
 
 JobWork = Callable[[Any, dict[str, Any], JobReport], dict[str, Any] | None]
@@ -249,22 +248,22 @@ class Jobs:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._works: dict[str, tuple[Lane, JobWork]] = {}
+        self._work_by_kind: dict[str, tuple[Lane, JobWork]] = {}
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
         self._claim_lock = threading.Lock()
-        self._news = threading.Condition()
+        self._changed_condition = threading.Condition()
         self._listeners: list[Callable[[str], None]] = []
         self.owner = "s" + os.urandom(6).hex()
-        self._active: set[str] = set()
+        self._active_ids: set[str] = set()
         """Ids of the jobs that this server's threads are working on."""
-        self._stalled: dict[str, str] = {}
+        self._outages: dict[str, str] = {}
         """Reasons why the end of a job could not be stored, by the job's id, until the job is taken up again."""
         database.create_tables(metadata)
 
     def register(self, kind: str, work: JobWork, lane: Lane) -> None:
         """Register the function that runs jobs of a kind, and the lane in which these jobs wait."""
-        self._works[kind] = (lane, work)
+        self._work_by_kind[kind] = (lane, work)
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """Register a function to be called with a job's id, from any thread, whenever the job changes."""
@@ -299,19 +298,19 @@ class Jobs:
             try:
                 self._send_heartbeat()
                 is_abandoned = jobs.c.seen_at < time.time() - LEASE_SECONDS
-                now, active_ids = time.time(), list(self._active)
+                now, active_ids = time.time(), list(self._active_ids)
                 is_orphaned = sa.and_(jobs.c.owner == self.owner, jobs.c.started_at < now, jobs.c.id.not_in(active_ids))
                 self._queue_again(sa.and_(jobs.c.owner != self.owner, is_abandoned), is_orphaned)
             except RecordsError as error:
                 _LOGGER.error("%s", error)
             except Exception:
-                traceback.print_exc()
+                _LOGGER.exception("Jobs could not be queued again.")
             self._stopping.wait(HEARTBEAT_SECONDS)
 
     def close(self) -> None:
         """Tell running jobs to end and wait for them; unfinished jobs continue when the server starts again."""
         self._stopping.set()
-        self.announce("")
+        self.notify("")
         deadline = time.monotonic() + CLOSE_SECONDS
         for thread in self._threads:
             thread.join(timeout=max(0.0, deadline - time.monotonic()))
@@ -323,19 +322,19 @@ class Jobs:
 
     def submit(self, kind: str, title: str, payload: dict[str, Any], by: str | None = None) -> str:
         """Queue a job and return its id; ``by`` is the name of the user who requested it."""
-        lane, _ = self._works[kind]
+        lane, _ = self._work_by_kind[kind]
         job = "j" + os.urandom(6).hex()
         row = {"id": job, "kind": kind, "lane": lane, "title": title, "by": by, "made_at": time.time()}
         row |= {"payload": json.dumps(payload, ensure_ascii=False), "state": "queued", "done": 0, "total": 0}
         self.database.execute(jobs.insert().values(message="", **row))
-        self.announce(job)
+        self.notify(job)
         return job
 
     def stop(self, job: str) -> None:
         """Stop a job; do nothing if it has ended."""
         update = jobs.update().where(jobs.c.id == job, jobs.c.state.in_(("queued", "running")))
         self.database.execute(update.values(state="stopped", ended_at=time.time()))
-        self.announce(job)
+        self.notify(job)
 
     def remove_for(self, kind: str, subject: str) -> None:
         """Delete the ended jobs about a subject, with their events.
@@ -345,8 +344,10 @@ class Jobs:
             subject: Id of the subject, for example of a check.
         """
         text = f'"{kind}": {json.dumps(subject)}'
-        matches = sa.and_(jobs.c.kind == kind, jobs.c.state.in_(ENDED), jobs.c.payload.contains(text, autoescape=True))
-        ids = [job.id for job in self._read(sa.select(jobs).where(matches))]
+        matches = sa.and_(
+            jobs.c.kind == kind, jobs.c.state.in_(ENDED_STATES), jobs.c.payload.contains(text, autoescape=True)
+        )
+        ids = [job.id for job in self._read_jobs(sa.select(jobs).where(matches))]
 
         def delete_rows(connection: sa.Connection) -> None:
             connection.execute(job_events.delete().where(job_events.c.job.in_(ids)))
@@ -354,14 +355,14 @@ class Jobs:
 
         self.database.write(delete_rows)
 
-    def _read(self, query: sa.Select[Any]) -> "Sequence[Job]":
+    def _read_jobs(self, query: sa.Select[Any]) -> "Sequence[Job]":
         return [
             build_record(
                 Job,
                 row,
                 payload=json.loads(row.payload),
                 result=None if row.result is None else json.loads(row.result),
-                message=row.message if row.state in ENDED else self._stalled.get(row.id, row.message),
+                message=row.message if row.state in ENDED_STATES else self._outages.get(row.id, row.message),
             )
             for row in self.database.rows(query)
         ]
@@ -372,30 +373,30 @@ class Jobs:
         Raises:
             InputError: The job does not exist.
         """
-        for found_job in self.many([job]):
+        for found_job in self.get_many([job]):
             return found_job
         raise InputError(f"There is no job {job!r}.")
 
-    def many(self, ids: Collection[str]) -> "Sequence[Job]":
+    def get_many(self, ids: Collection[str]) -> "Sequence[Job]":
         """Return the jobs with these ids in any order; unknown ids are left out."""
-        return self._read(sa.select(jobs).where(jobs.c.id.in_(ids)))
+        return self._read_jobs(sa.select(jobs).where(jobs.c.id.in_(ids)))
 
     def last_events(self, ids: Collection[str]) -> dict[str, int]:
         """Return the number of each job's last event by job id; jobs without events are left out."""
         query = sa.select(job_events.c.job, sa.func.max(job_events.c.number)).where(job_events.c.job.in_(ids))
         return {job: int(last_number) for job, last_number in self.database.rows(query.group_by(job_events.c.job))}
 
-    def unended(self, kinds: Collection[str] = ()) -> "Sequence[Job]":
+    def list_unfinished(self, kinds: Collection[str] = ()) -> "Sequence[Job]":
         """Return the jobs of these kinds (all kinds if empty) that have not ended, oldest first."""
-        query = sa.select(jobs).where(jobs.c.state.not_in(ENDED)).order_by(jobs.c.made_at)
-        return self._read(query.where(jobs.c.kind.in_(kinds)) if kinds else query)
+        query = sa.select(jobs).where(jobs.c.state.not_in(ENDED_STATES)).order_by(jobs.c.made_at)
+        return self._read_jobs(query.where(jobs.c.kind.in_(kinds)) if kinds else query)
 
     def list(self, kind: str | None = None, limit: int = 50) -> list[Job]:
         """Return at most ``limit`` jobs of a kind (None for all kinds), newest first."""
         query = sa.select(jobs).order_by(jobs.c.made_at.desc(), jobs.c.id).limit(limit)
         if kind is not None:
             query = query.where(jobs.c.kind == kind)
-        return [*self._read(query)]
+        return [*self._read_jobs(query)]
 
     def events(self, job: str, after: int = 0, limit: int = 500) -> "Sequence[JobEvent]":
         """Return at most ``limit`` events of a job with numbers above ``after``, in order."""
@@ -403,10 +404,10 @@ class Jobs:
         rows = self.database.rows(query.order_by(job_events.c.number).limit(limit))
         return [build_record(JobEvent, row, body=json.loads(row.body)) for row in rows]
 
-    def wait_for_news(self, seconds: float) -> None:
+    def wait_for_change(self, seconds: float) -> None:
         """Wait until any job changes, but at most the given number of seconds."""
-        with self._news:
-            self._news.wait(seconds)
+        with self._changed_condition:
+            self._changed_condition.wait(seconds)
 
     def _send_heartbeat(self) -> None:
         is_own = sa.and_(jobs.c.state == "running", jobs.c.owner == self.owner)
@@ -417,26 +418,26 @@ class Jobs:
             try:
                 job = self._claim_next(lane)
                 if job is None:
-                    with self._news:
+                    with self._changed_condition:
                         if not self._stopping.is_set():
-                            self._news.wait(POLL_INTERVAL)
+                            self._changed_condition.wait(POLL_INTERVAL)
                 else:
                     try:
                         self._run_job(context, job)
                     except RecordsError as error:
-                        self._stalled[job.id] = describe_outage(error) or str(error)
+                        self._outages[job.id] = describe_outage(error) or str(error)
                         raise
                     finally:
-                        self._active.discard(job.id)
+                        self._active_ids.discard(job.id)
             except RecordsError as error:
                 # The thread must survive a temporary loss of the database.
                 _LOGGER.error("%s", error)
                 self._stopping.wait(POLL_INTERVAL)
             except Exception:
-                traceback.print_exc()
+                _LOGGER.exception("The state of a job could not be stored.")
                 self._stopping.wait(POLL_INTERVAL)
 
-    def queued(self, lane: Lane) -> "Sequence[Job]":
+    def list_queued(self, lane: Lane) -> "Sequence[Job]":
         """Return the queued jobs of a lane in the order in which they will start.
 
         Users take turns: the next job is the oldest job of the user with the fewest running jobs. If several users have
@@ -447,32 +448,34 @@ class Jobs:
 
     def _read_queue(self, lane: Lane) -> "tuple[Sequence[Job], Mapping[str | None, int]]":
         """Return the queued jobs of a lane in order, and the number of running jobs by user."""
-        in_lane = sa.and_(jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
-        queued_jobs = self._read(
+        in_lane = sa.and_(jobs.c.lane == lane, jobs.c.kind.in_(list(self._work_by_kind)))
+        queued_jobs = self._read_jobs(
             sa.select(jobs).where(in_lane, jobs.c.state == "queued").order_by(jobs.c.made_at, jobs.c.id)
         )
         if not queued_jobs:
             return (), {}
         is_running = jobs.c.state == "running"
-        is_served = sa.or_(is_running, jobs.c.started_at >= queued_jobs[0].made_at)
+        has_started_since = sa.or_(is_running, jobs.c.started_at >= queued_jobs[0].made_at)
         columns = sa.func.sum(sa.case((is_running, 1), else_=0)), sa.func.max(jobs.c.started_at)
-        rows = self.database.rows(sa.select(jobs.c.by, *columns).where(in_lane, is_served).group_by(jobs.c.by))
-        served_by_user = {by: (int(n_running), float(last_served_at or 0.0)) for by, n_running, last_served_at in rows}
+        rows = self.database.rows(sa.select(jobs.c.by, *columns).where(in_lane, has_started_since).group_by(jobs.c.by))
+        activity_by_user = {
+            by: (int(n_running), float(last_started_at or 0.0)) for by, n_running, last_started_at in rows
+        }
         n_queued_before: Counter[str | None] = Counter()
         keys = {}
         for job in queued_jobs:
-            n_running, last_served_at = served_by_user.get(job.by, (0, 0.0))
+            n_running, last_started_at = activity_by_user.get(job.by, (0, 0.0))
             is_first = n_queued_before[job.by] == 0
-            keys[job.id] = (n_running + n_queued_before[job.by], last_served_at if is_first else math.inf, job.made_at)
+            keys[job.id] = (n_running + n_queued_before[job.by], last_started_at if is_first else math.inf, job.made_at)
             n_queued_before[job.by] += 1
-        running_by_user = {by: n_running for by, (n_running, _) in served_by_user.items()}
+        running_by_user = {by: n_running for by, (n_running, _) in activity_by_user.items()}
         return sorted(queued_jobs, key=lambda job: keys[job.id]), running_by_user
 
-    def turn(self, job: Job) -> Turn | None:
+    def find_queue_position(self, job: Job) -> QueuePosition | None:
         """Return the position of a job in its lane, with an estimate of its start; None if the job is not queued."""
         if job.state != "queued":
             return None
-        lane, _ = self._works[job.kind]
+        lane, _ = self._work_by_kind[job.kind]
         queued_jobs, running_by_user = self._read_queue(lane)
         n_before = next((index for index, queued_job in enumerate(queued_jobs) if queued_job.id == job.id), None)
         if n_before is None:
@@ -486,7 +489,7 @@ class Jobs:
         n_own_before = sum(queued_job.by == job.by for queued_job in queued_jobs[:n_before])
         n_rounds = max(-(-(n_before + 1) // WORKERS[lane]), -(-(n_own_before + 1) // MAX_RUNNING_PER_USER))
         seconds = median(durations) * n_rounds if len(durations) >= MIN_PAST_JOBS else None
-        return Turn(n_before, n_own_running, seconds)
+        return QueuePosition(n_before, n_own_running, seconds)
 
     def _claim_next(self, lane: Lane) -> Job | None:
         # Only one thread claims at a time, so that none removes an id from _active that another has just added.
@@ -495,48 +498,50 @@ class Jobs:
             for job in queued_jobs:
                 if running_by_user.get(job.by, 0) >= MAX_RUNNING_PER_USER:
                     continue
-                self._active.add(job.id)
+                self._active_ids.add(job.id)
                 now = time.time()
                 update = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
                 claim = update.values(state="running", owner=self.owner, seen_at=now, started_at=now)
                 if self.database.execute(claim):
-                    self._stalled.pop(job.id, None)
-                    self.announce(job.id)
+                    self._outages.pop(job.id, None)
+                    self.notify(job.id)
                     return job
-                self._active.discard(job.id)
+                self._active_ids.discard(job.id)
         return None
 
     def _run_job(self, context: Any, job: Job) -> None:
-        _, job_work = self._works[job.kind]
+        _, job_work = self._work_by_kind[job.kind]
         report = JobReport(self, job.id)
         try:
             result = job_work(context, job.payload, report)
         except Stopped:
-            self._end(job.id, "queued" if self._stopping.is_set() else "stopped")
+            self._end_job(job.id, "queued" if self._stopping.is_set() else "stopped")
         except LostDatabaseError:
-            self._end(job.id, "queued")  # The next attempt reuses all stored answers.
+            self._end_job(job.id, "queued")  # The next attempt reuses all stored answers.
         except ClimassayError as error:
-            self._end(job.id, "failed", error=str(error))
+            self._end_job(job.id, "failed", error=str(error))
         except Exception as error:
-            traceback.print_exc()
-            self._end(job.id, "failed", error=f"Something unexpected went wrong ({type(error).__name__}).")
+            _LOGGER.exception("A job failed.")
+            self._end_job(job.id, "failed", error=f"Something unexpected went wrong ({type(error).__name__}).")
         else:
-            self._end(job.id, "done", result=result)
+            self._end_job(job.id, "done", result=result)
 
-    def _end(self, job: str, state: State, *, error: str | None = None, result: dict[str, Any] | None = None) -> None:
+    def _end_job(
+        self, job: str, state: State, *, error: str | None = None, result: dict[str, Any] | None = None
+    ) -> None:
         values: dict[str, Any] = {"state": state, "error": error}
-        if state in ENDED:
+        if state in ENDED_STATES:
             values["ended_at"] = time.time()
         if result is not None:
             values["result"] = json.dumps(result, ensure_ascii=False)
         update = jobs.update().where(jobs.c.id == job, jobs.c.state == "running", jobs.c.owner == self.owner)
         self.database.execute(update.values(values))
-        self.announce(job)
+        self.notify(job)
 
-    def announce(self, job: str) -> None:
+    def notify(self, job: str) -> None:
         """Wake the threads that wait for changes, and call the listeners; ``job`` is empty if the server shuts down."""
-        with self._news:
-            self._news.notify_all()
+        with self._changed_condition:
+            self._changed_condition.notify_all()
         for listener in self._listeners:
             listener(job)
 
@@ -546,16 +551,16 @@ class _FollowedJob:
     """State, recent events and subscribers of a job."""
 
     job: Job
-    last: int
+    last_number: int
     """Number of the last event that was read from the database."""
-    events: deque[JobEvent] = field(default_factory=lambda: deque(maxlen=MAX_KEPT_EVENTS))
-    followers: set[asyncio.Event] = field(default_factory=set)
-    beats: int = 0
+    events: deque[JobEvent] = field(default_factory=lambda: deque(maxlen=MAX_EVENTS_IN_MEMORY))
+    subscribers: set[asyncio.Event] = field(default_factory=set)
+    n_polls: int = 0
 
     @property
-    def last_dropped(self) -> int:
+    def last_evicted(self) -> int:
         """Number of the last event that is no longer in memory."""
-        return self.events[0].number - 1 if self.events else self.last
+        return self.events[0].number - 1 if self.events else self.last_number
 
 
 class JobStreams:
@@ -563,19 +568,19 @@ class JobStreams:
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
-        self._topics: dict[str, _FollowedJob] = {}
+        self._followed_jobs: dict[str, _FollowedJob] = {}
         self._changed: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._news = asyncio.Event()
+        self._change_event = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        jobs.listen(self._on_news)
+        jobs.listen(self._on_change)
 
     async def follow(self, job: str, after: int) -> AsyncIterator[str]:
         """Yield the job's events with numbers above ``after`` and its progress as server-sent events, until it ends."""
-        followed_job = await self._topic(job)
+        followed_job = await self._follow_job(job)
         wake_event = asyncio.Event()
-        followed_job.followers.add(wake_event)
-        last_progress, beats = "", followed_job.beats
+        followed_job.subscribers.add(wake_event)
+        last_progress, n_polls = "", followed_job.n_polls
         try:
             while not self._jobs.closing:
                 wake_event.clear()
@@ -584,7 +589,7 @@ class JobStreams:
                     followed_job.job,
                     [event for event in followed_job.events if event.number > after],
                 )
-                while after < followed_job.last_dropped:
+                while after < followed_job.last_evicted:
                     stored_events = await run_in_threadpool(self._jobs.events, job, after)
                     for event in stored_events:
                         after = event.number
@@ -604,94 +609,94 @@ class JobStreams:
                     }
                 )
                 if progress != last_progress:
-                    last_progress, beats = progress, followed_job.beats
+                    last_progress, n_polls = progress, followed_job.n_polls
                     yield f"event: progress\ndata: {progress}\n\n"
-                if current_job.ended:
+                if current_job.has_ended:
                     outcome = {"state": current_job.state, "error": current_job.error}
                     yield f"event: end\ndata: {json.dumps(outcome)}\n\n"
                     return
-                if followed_job.beats - beats >= KEEP_ALIVE_BEATS:
-                    beats = followed_job.beats
+                if followed_job.n_polls - n_polls >= POLLS_PER_KEEP_ALIVE:
+                    n_polls = followed_job.n_polls
                     yield ": still here\n\n"
                 await wake_event.wait()
         finally:
-            followed_job.followers.discard(wake_event)
-            if not followed_job.followers and self._topics.get(job) is followed_job:
-                del self._topics[job]
+            followed_job.subscribers.discard(wake_event)
+            if not followed_job.subscribers and self._followed_jobs.get(job) is followed_job:
+                del self._followed_jobs[job]
 
-    async def _topic(self, job: str) -> _FollowedJob:
+    async def _follow_job(self, job: str) -> _FollowedJob:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            self._loop, self._topics, self._news, self._task = loop, {}, asyncio.Event(), None
-        if job not in self._topics:
+            self._loop, self._followed_jobs, self._change_event, self._task = loop, {}, asyncio.Event(), None
+        if job not in self._followed_jobs:
             current_job = await run_in_threadpool(self._jobs.get, job)
             last_numbers = await run_in_threadpool(self._jobs.last_events, [job])
-            self._topics.setdefault(job, _FollowedJob(current_job, last_numbers.get(job, 0)))
+            self._followed_jobs.setdefault(job, _FollowedJob(current_job, last_numbers.get(job, 0)))
             # Events since the query are read by the first poll.
             self._mark_changed(job)
         if self._task is None or self._task.done():
-            self._task = loop.create_task(self._poll_news())
-        return self._topics[job]
+            self._task = loop.create_task(self._poll_changes())
+        return self._followed_jobs[job]
 
-    def _on_news(self, job: str) -> None:
+    def _on_change(self, job: str) -> None:
         """Tell the event loop that a job has changed (empty: the server shuts down); may be called in any thread."""
-        if self._loop is not None and (job in self._topics or not job):
+        if self._loop is not None and (job in self._followed_jobs or not job):
             with contextlib.suppress(RuntimeError):  # The loop has ended.
                 self._loop.call_soon_threadsafe(self._mark_changed, job)
 
     def _mark_changed(self, job: str) -> None:
         self._changed.add(job)
-        self._news.set()
+        self._change_event.set()
 
-    async def _poll_news(self) -> None:
+    async def _poll_changes(self) -> None:
         """Poll the database for changes of jobs and notify the subscribers, while any job has subscribers."""
         loop = asyncio.get_running_loop()
         next_poll = loop.time() + POLL_INTERVAL
-        while self._topics and not self._jobs.closing:
+        while self._followed_jobs and not self._jobs.closing:
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._news.wait(), max(0.0, next_poll - loop.time()))
+                await asyncio.wait_for(self._change_event.wait(), max(0.0, next_poll - loop.time()))
                 await asyncio.sleep(COLLECT_SECONDS)
-            self._news.clear()
+            self._change_event.clear()
             changed_ids, self._changed, is_poll_due = self._changed, set(), loop.time() >= next_poll
             with contextlib.suppress(RecordsError):  # The database may be away for a while.
-                await self._read(
+                await self._read_changes(
                     {
                         job: followed_job
-                        for job, followed_job in self._topics.items()
+                        for job, followed_job in self._followed_jobs.items()
                         if is_poll_due or job in changed_ids
                     }
                 )
             if is_poll_due:
                 next_poll = loop.time() + POLL_INTERVAL
-                for followed_job in self._topics.values():
-                    followed_job.beats += 1
+                for followed_job in self._followed_jobs.values():
+                    followed_job.n_polls += 1
                 self._wake(
                     [
                         followed_job
-                        for followed_job in self._topics.values()
-                        if followed_job.beats % KEEP_ALIVE_BEATS == 0
+                        for followed_job in self._followed_jobs.values()
+                        if followed_job.n_polls % POLLS_PER_KEEP_ALIVE == 0
                     ]
                 )
-        self._wake(self._topics.values())
+        self._wake(self._followed_jobs.values())
 
-    async def _read(self, followed_jobs: dict[str, _FollowedJob]) -> None:
-        current_jobs = await run_in_threadpool(self._jobs.many, list(followed_jobs))
+    async def _read_changes(self, followed_jobs: dict[str, _FollowedJob]) -> None:
+        current_jobs = await run_in_threadpool(self._jobs.get_many, list(followed_jobs))
         last_numbers = await run_in_threadpool(self._jobs.last_events, list(followed_jobs))
         for job in current_jobs:
             followed_job = followed_jobs[job.id]
-            if job == followed_job.job and last_numbers.get(job.id, 0) <= followed_job.last:
+            if job == followed_job.job and last_numbers.get(job.id, 0) <= followed_job.last_number:
                 continue
-            while followed_job.last < last_numbers.get(job.id, 0):
-                events = await run_in_threadpool(self._jobs.events, job.id, followed_job.last)
+            while followed_job.last_number < last_numbers.get(job.id, 0):
+                events = await run_in_threadpool(self._jobs.events, job.id, followed_job.last_number)
                 followed_job.events.extend(events)
-                followed_job.last = events[-1].number
+                followed_job.last_number = events[-1].number
             followed_job.job = job
             self._wake([followed_job])
 
     @staticmethod
     def _wake(followed_jobs: Collection[_FollowedJob]) -> None:
         for followed_job in followed_jobs:
-            for wake_event in followed_job.followers:
+            for wake_event in followed_job.subscribers:
                 wake_event.set()
 
 

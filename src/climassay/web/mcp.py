@@ -236,9 +236,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
 
     @tool("Answer from documents")
     async def ask(
-        context: Context,
-        question: Annotated[str, Field(min_length=1, max_length=1000)],
-        collections: Collections,
+        context: Context, question: Annotated[str, Field(min_length=1, max_length=1000)], collections: Collections
     ) -> Answer:
         """Have a language model answer a question from the user's documents, with a citation for each sentence."""
 
@@ -389,8 +387,8 @@ async def _run_in_thread(context: Context, function: Callable[[], T]) -> T:
         tasks.start_soon(notify)
         try:
             result = await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
-        except (ClimassayError, ToolError) as known:
-            error = known
+        except (ClimassayError, ToolError) as known_error:
+            error = known_error
         tasks.cancel_scope.cancel()
     if error is not None:
         raise ToolError(str(error))

@@ -22,7 +22,7 @@ from climassay.web.access import (
 from climassay.web.accounts import ROLES, Link, Purpose, Role, TooManyAttempts, User
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import CHECK_KIND, find_check
-from climassay.web.failures import Missing, Refused, missing_if_invalid
+from climassay.web.failures import Forbidden, NotFound, not_found_if_invalid
 from climassay.web.jobs import Job
 from climassay.web.limits import visitor_address
 from climassay.web.pages import page, redirect_to, safe_next, set_private_cookie
@@ -104,14 +104,14 @@ def use_link(request: Request, app: App, token: str, password: Field = "", repea
     except InputError as error:
         return page(request, "auth/enter.html.j2", status=400, link=link, token=token, error=str(error))
     if user is None:
-        raise Missing("This link has just been used.")
+        raise NotFound("This link has just been used.")
     return _begin_session(app, request, link.user, "/")
 
 
 def _require_link(app: AppState, token: str) -> Link:
     link = app.accounts.find_link(token)
     if link is None:
-        raise Missing("This link no longer works: it has been used, or it is too old. Ask for a new one.")
+        raise NotFound("This link no longer works: it has been used, or it is too old. Ask for a new one.")
     return link
 
 
@@ -231,7 +231,7 @@ def make_link_address(app: AppState, name: str, purpose: Purpose) -> str:
 
 def _users_page(request: Request, app: AppState, **values: Any) -> Response:
     template_values = {"link": "", "linked": "", "error": "", **values}
-    jobs = app.jobs.unended()
+    jobs = app.jobs.list_unfinished()
     return page(request, "auth/people.html.j2", users=app.accounts.users(), roles=ROLES, jobs=jobs, **template_values)
 
 
@@ -242,17 +242,17 @@ def find_visible_job(app: AppState, user: User | None, job_id: str) -> Job:
     jobs. Visitors without an account see only jobs of questions, because checks are not published while their jobs run.
 
     Raises:
-        Missing: The job does not exist, or the user may not read its check.
-        Refused: The user may not see the job.
+        NotFound: The job does not exist, or the user may not read its check.
+        Forbidden: The user may not see the job.
     """
-    with missing_if_invalid():
+    with not_found_if_invalid():
         job = app.jobs.get(job_id)
     if job.kind == CHECK_KIND and user is not None:
         find_check(app, job.payload["check"], user)
-    is_own = user is not None and (job.by == user.name or user.may("follow others' work"))
-    is_open = job.kind == "ask" or (job.kind == "check" and user is not None)
-    if not is_own and not (is_open and may_read(user, app)):
-        raise Refused("This is somebody else's work.")
+    may_follow = user is not None and (job.by == user.name or user.may("follow others' work"))
+    is_readable_kind = job.kind == "ask" or (job.kind == "check" and user is not None)
+    if not may_follow and not (is_readable_kind and may_read(user, app)):
+        raise Forbidden("This is somebody else's work.")
     return job
 
 
@@ -261,7 +261,7 @@ def stop_job(app: App, user: Member, job_id: str, next_path: Annotated[str, Form
     """Stop a job and redirect to the path in the form field ``next``; users may stop their own jobs, admins all."""
     job = find_visible_job(app, user, job_id)
     if not may_stop(job, user):
-        raise Refused("This is somebody else's work: they or an admin can stop it.")
+        raise Forbidden("This is somebody else's work: they or an admin can stop it.")
     app.jobs.stop(job_id)
     return redirect_to(safe_next(next_path))
 

@@ -62,7 +62,7 @@ def find_in_draft(text: str, _ask: Ask) -> DraftFindings:
 def compare_text(request: dict[str, Any], ask: Ask) -> tuple[CheckedSentence, ...]:
     """Compare each sentence of a text with the collections of the server; see :func:`answer_questions`."""
     collections = _ServerCollections(_ServerEncoder(**request["encoder"], ask=ask), ask)
-    return check_sentences(request["text"], collections, overstated=describe_overstatement)
+    return check_sentences(request["text"], collections, find_overstatement=describe_overstatement)
 
 
 def make_request(text: str, group: "CollectionGroup") -> dict[str, Any]:

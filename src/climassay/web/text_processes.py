@@ -1,14 +1,14 @@
 """Processes in which users' texts are checked, so that no text can keep the server itself busy.
 
 A user has one process at a time; a second text waits, and a third is refused. If a check reaches a limit, or its
-visitor leaves, its process is killed and another one is started for the next text.
+visitor leaves, its process is killed. Beside the processes in use, one has always been started for the next text.
 """
 
 import asyncio
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -18,7 +18,7 @@ from climassay.web.accounts import User
 from climassay.web.failures import Failure, TooLarge
 
 MAX_PROCESSES = 2
-"""Maximum number of texts that are checked at the same time; each process needs about 100 MB."""
+"""Maximum number of texts that are checked at the same time; each process, and the idle one, needs about 70 MB."""
 MAX_TEXTS_PER_USER = 2
 """Maximum number of a user's texts that are being checked or wait."""
 MAX_MEMORY = 1 << 30
@@ -74,9 +74,9 @@ class TextProcesses:
         self._is_closed = False
 
     def warm_up(self) -> None:
-        """Start a process unless there is one, so that the next text does not wait until it has started."""
+        """Start a process unless one is idle, so that the next text does not wait until it has started."""
         with self._changed:
-            if not self._idle and not self._users:
+            if not self._idle and not self._is_closed:
                 self._idle.append(self._start())
 
     def call(
@@ -128,13 +128,15 @@ class TextProcesses:
                     self._changed.wait(POLL_SECONDS)
                     if is_stopped():
                         raise CheckStopped("The check of the text was stopped.")
+                while self._idle and not self._idle[-1].is_alive:
+                    self._idle.pop().close()  # The system has ended it, for example because memory was short.
                 sandbox = self._idle.pop() if self._idle else self._start()
-                if not sandbox.is_alive:  # The system has ended it, for example because memory was short.
-                    sandbox = self._start()
             except BaseException:
                 self._remove_text(user)
                 raise
             self._users.add(user)
+            with suppress(OSError):  # Without a spare process, the next text waits until one has started.
+                self.warm_up()
         try:
             yield sandbox
         finally:
@@ -144,8 +146,8 @@ class TextProcesses:
                 self._changed.notify_all()
                 if self._is_closed:
                     sandbox.close()
-                else:
-                    self._idle.append(sandbox if sandbox.is_alive else self._start())
+                elif sandbox.is_alive:
+                    self._idle.append(sandbox)
 
     def _remove_text(self, user: str) -> None:
         self._n_pending_by_user[user] -= 1

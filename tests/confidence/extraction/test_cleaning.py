@@ -10,8 +10,8 @@ from climassay.confidence.extraction.cleaning import (
     KNOWN_ACRONYMS,
     AcronymList,
     clean_sentence,
-    clutter_spans,
     find_definitions,
+    find_removable_spans,
     is_reference,
 )
 
@@ -78,7 +78,7 @@ def test_cleaning_what_is_clean_changes_nothing(text):
 
 @given(st.text(alphabet="(){}[] ;,.ABab12et al–’Fig", max_size=60))
 def test_spans_are_apart_and_in_the_text(text):
-    spans = clutter_spans(text)
+    spans = find_removable_spans(text)
     assert all(0 <= start < end <= len(text) for start, end in spans)
     assert all(one.end < other.start for one, other in pairwise(spans))
 

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.confidence.extraction import ExtractOptions, documents_of_collection, extract, extract_terms
 from climassay.confidence.extraction.extracting import detect_language, identify_report
-from climassay.confidence.marks import find_likelihoods, find_tags
+from climassay.confidence.tags import find_likelihoods, find_tags
 from climassay.corpus import Block, Document, StoredDocument, read, split_passages
 from climassay.errors import InputError
 from pdf_building import Text, build_pdf, column

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence.extraction import ExtractOptions, extract, split_report_sentences
-from climassay.confidence.marks import find_tags
 from climassay.confidence.statement import Statement
-from climassay.confidence.vocabulary import TAGS
+from climassay.confidence.tags import find_tags
+from climassay.confidence.vocabulary import LEVELS
 from climassay.corpus import Block, Document
 from climassay.errors import InputError
 
@@ -282,7 +282,7 @@ WORDS = [
     "seas", "rise", "are projected to", "and", "but", "in Africa", "ice", "the", "GHGs", "which", ", ", ". ", ": ",
     "; ", "(Smith et al., 2013)", "{3.2.1}", "There is", "that", "with", "(", ")", "12", "95%", "(Figure 3)", "is",
 ]  # fmt: skip
-MARKS = [f"({tag} confidence)" for tag in TAGS] + [
+MARKS = [f"({tag} confidence)" for tag in LEVELS] + [
     "high confidence", "(low to medium confidence, by region)", "low-confidence", "(robust evidence, high agreement)",
     "(very likely)", "(NES: high confidence; WAF: low confidence)", "(hi gh confi dence)", "medium confi-",
 ]  # fmt: skip
@@ -307,7 +307,7 @@ def test_extracting_from_a_statement_changes_nothing(text):
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["seas rise", "ice melts", "rain falls", "reefs die"]), st.sampled_from(TAGS)),
+        st.tuples(st.sampled_from(["seas rise", "ice melts", "rain falls", "reefs die"]), st.sampled_from(LEVELS)),
         min_size=1,
         max_size=4,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from climassay.confidence.extraction import ExtractOptions, extract
-from climassay.confidence.marks import find_tags
+from climassay.confidence.tags import find_tags
 from climassay.corpus import Block, Document, read
 
 DATA = Path("../shared/data")

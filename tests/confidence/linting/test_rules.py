@@ -3,7 +3,7 @@
 import pytest
 
 from climassay.confidence.linting import RULES, check, draft_of, select_rules
-from climassay.confidence.vocabulary import LIKELIHOOD_RANGES, LIKELIHOODS, TAGS
+from climassay.confidence.vocabulary import LEVELS, LIKELIHOOD_RANGES, LIKELIHOODS
 from climassay.errors import InputError
 
 EXAMPLES = [
@@ -106,7 +106,7 @@ def test_a_term_goes_with_its_own_range_and_with_no_other(term):
     assert found(f"It is {term} ({other}).", RANGE)
 
 
-@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize("tag", LEVELS)
 def test_every_level_is_accepted_and_every_slip_in_it_named(tag):
     assert found(f"Rain rises ({tag} confidence).") == []
     for place in range(1, len("confidence") - 1):

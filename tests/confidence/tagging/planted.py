@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from climassay.confidence.statement import Statement
-from climassay.confidence.tagging import LEVELS, LabelledItem, TaggingItem
+from climassay.confidence.tagging import TAGGER_LEVELS, LabelledItem, TaggingItem
 from planted_statements import write_statements
 from topic_encoder import TopicEncoder
 
@@ -26,7 +26,7 @@ def planted(count: int = 160, *, seed: int = 0, noise: float = 0.0) -> list[Labe
         around = (f"This part is about {first}.",)
         section = f"section {number // 4}"
         item = TaggingItem(text, around, ("More work follows.",))
-        found.append(LabelledItem(item, LEVELS[number % 4], "AR6 WG1", f"chapter {number // 8}", section, True))
+        found.append(LabelledItem(item, TAGGER_LEVELS[number % 4], "AR6 WG1", f"chapter {number // 8}", section, True))
     return found
 
 
@@ -47,7 +47,7 @@ def write_climatex(file: Path) -> Path:
     """120 statements as the ClimateX dataset has them, four a page."""
     head = "statement_idx\treport\tpage_num\tsent_num\tstatement\tconfidence\tscore\tsplit"
     rows = [
-        f"{n}\tAR6_WGI\t{n // 4}\t1\t{one.item.text}\t{LEVELS[n % 4]}\t1\ttrain"
+        f"{n}\tAR6_WGI\t{n // 4}\t1\t{one.item.text}\t{TAGGER_LEVELS[n % 4]}\t1\ttrain"
         for n, one in enumerate(planted(120, seed=3))
     ]
     file.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from climassay.confidence.tagging import LEVELS, LabelledItem, TaggingItem
+from climassay.confidence.tagging import TAGGER_LEVELS, LabelledItem, TaggingItem
 from climassay.confidence.tagging.insertion import sample_balanced, sample_latest_anchors, train_insertion
 from climassay.errors import InputError
 from planted_model import PlantedModel
@@ -17,7 +17,7 @@ def labelled(count=48, start=0) -> list[LabelledItem]:
     return [
         LabelledItem(
             TaggingItem(f"The {' '.join(generator.choice(WORDS, 3))} of case{start + number} is v{number % 4} now."),
-            LEVELS[number % 4], "AR6", "d", f"s{number}",
+            TAGGER_LEVELS[number % 4], "AR6", "d", f"s{number}",
         )
         for number in range(count)
     ]  # fmt: skip
@@ -52,7 +52,7 @@ def test_levels_that_do_not_occur_are_not_given() -> None:
 
 def test_a_balanced_sample_has_as_many_of_each_level() -> None:
     sample = sample_balanced(labelled(200), 40, seed=1)
-    assert [sum(one.tag == level for one in sample) for level in LEVELS] == [10] * 4
+    assert [sum(one.tag == level for one in sample) for level in TAGGER_LEVELS] == [10] * 4
     assert sample == sample_balanced(labelled(200), 40, seed=1)
     assert sample != sample_balanced(labelled(200), 40, seed=2)
 

@@ -45,7 +45,7 @@ def test_rows_are_cleaned_and_kept_once(tmp_path) -> None:
         )
     )
     assert [one.item.text for one in read.items] == ["The ice sheets lose mass and the sea level rises."]
-    assert (read.rows, read.same, read.contradicting, read.too_short) == (5, 1, 2, 1)
+    assert (read.rows, read.duplicates, read.contradicting, read.too_short) == (5, 1, 2, 1)
     assert read.match_rate == 0
 
 

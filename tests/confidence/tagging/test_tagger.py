@@ -8,7 +8,7 @@ import pytest
 
 from climassay import load_tagger
 from climassay.confidence.statement import Statement
-from climassay.confidence.tagging import BUNDLED_TAGGER, LEVELS, TaggingItem, evaluate_on_mixes, train_tagger
+from climassay.confidence.tagging import BUNDLED_TAGGER, TAGGER_LEVELS, TaggingItem, evaluate_on_mixes, train_tagger
 from climassay.confidence.tagging.tagger import make_training_texts
 from climassay.errors import InputError
 from climassay.learning import ClassifierSpec, NearDuplicates, PartSpec, Provenance
@@ -59,7 +59,7 @@ def test_tags_what_it_has_not_seen(tagger) -> None:
     texts = ["This unequivocally means that ice melts.", "There might perhaps be less snow."]
     assert tagger.predict(texts) == ["very high", "low"]
     assert tagger.predict_proba(texts).sum(axis=1) == pytest.approx(1)
-    assert tagger.levels == LEVELS
+    assert tagger.levels == TAGGER_LEVELS
     assert tagger.predict([]) == []
 
 
@@ -72,7 +72,7 @@ def test_a_saved_tagger_says_the_same(spec, tmp_path) -> None:
     items = [one.item for one in planted(20, seed=9)]
     assert again.mix == (1, 2, 3, 4)
     assert np.array_equal(again.predict_proba(items), made.for_mix((1, 2, 3, 4)).predict_proba(items))
-    assert json.dumps(again.provenance.facts()) == json.dumps(made.provenance.facts())
+    assert json.dumps(again.provenance.to_dict()) == json.dumps(made.provenance.to_dict())
 
 
 def test_tags_in_the_text_or_context_are_not_read(tagger) -> None:

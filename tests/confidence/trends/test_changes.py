@@ -14,11 +14,11 @@ from climassay.confidence.trends import (
     trend_report,
     trend_tables,
 )
-from climassay.confidence.vocabulary import TAGS
+from climassay.confidence.vocabulary import LEVELS
 from planted_statements import statement, topics_of
 
 TOPICS = 6
-LEVELS = (0.05, 0.1, 0.35, 0.4, 0.1)
+LEVEL_SHARES = (0.05, 0.1, 0.35, 0.4, 0.1)
 
 
 def two_cycles(generator, *, sections=20, each=4, changed=(), shift=1):
@@ -29,12 +29,14 @@ def two_cycles(generator, *, sections=20, each=4, changed=(), shift=1):
             cycle = "AR5" if section < sections else "AR6"
             taste = generator.choice([-1, 0, 0, 1])
             for _ in range(each):
-                level = generator.choice(5, p=LEVELS) + taste + (shift if topic in changed and cycle == "AR6" else 0)
+                level = (
+                    generator.choice(5, p=LEVEL_SHARES) + taste + (shift if topic in changed and cycle == "AR6" else 0)
+                )
                 statements.append(
                     statement(
                         len(statements),
                         "ocean",
-                        tag=TAGS[int(np.clip(level, 0, 4))],
+                        tag=LEVELS[int(np.clip(level, 0, 4))],
                         cycle=cycle,
                         report=cycle,
                         document_id=cycle,

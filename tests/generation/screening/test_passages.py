@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from climassay.corpus import read, split_passages
 from climassay.errors import InputError
-from climassay.generation.screening import DuplicateFinder, other_language, passage_fault
+from climassay.generation.screening import DuplicateFinder, detect_other_language, find_passage_fault
 from climassay.generation.screening.check import stem, words
 from climassay.primer import SOURCE_BOOKS, book_path
 from screened_drafts import ANSWER, ASKED, OPTIONS, cloze, freeform, mcq
@@ -72,28 +72,30 @@ CASES = {
 
 @pytest.mark.parametrize("fault", CASES)
 def test_every_fault_is_told_by_its_name(fault):
-    assert passage_fault(CASES[fault]) == fault
+    assert find_passage_fault(CASES[fault]) == fault
 
 
 def test_prose_with_citations_numbers_and_a_formula_is_fit():
-    assert passage_fault(PROSE) is None
+    assert find_passage_fault(PROSE) is None
     assert (
-        passage_fault(f"{PROSE} The balance is $C dT/dt = F - \\lambda T$, where $T$ is the warming of the surface.")
+        find_passage_fault(
+            f"{PROSE} The balance is $C dT/dt = F - \\lambda T$, where $T$ is the warming of the surface."
+        )
         is None
     )
 
 
 def test_the_language_can_be_another_one():
-    assert passage_fault(CASES["other language"], "fr") is None
-    assert passage_fault(PROSE, "fr") == "other language"
+    assert find_passage_fault(CASES["other language"], "fr") is None
+    assert find_passage_fault(PROSE, "fr") == "other language"
     with pytest.raises(InputError, match="is not supported"):
-        passage_fault(PROSE, "xx")
+        find_passage_fault(PROSE, "xx")
 
 
 def test_no_passage_of_the_primer_is_refused():
     for name in SOURCE_BOOKS:
         for document in read(book_path(name)).documents:
-            assert [passage.id for passage in split_passages(document) if passage_fault(passage.text)] == []
+            assert [passage.id for passage in split_passages(document) if find_passage_fault(passage.text)] == []
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_no_passage_of_the_primer_is_refused():
     ],
 )  # fmt: skip
 def test_languages_are_told_by_their_function_words(text, language):
-    assert other_language(text) == language
+    assert detect_other_language(text) == language
 
 
 @needs_data
@@ -123,12 +125,12 @@ def test_real_passages_are_kept_and_translated_ones_refused():
     legends = [text for text in texts if text.startswith(("Figure ", "Table "))]
     prose = [text for text in texts if text not in legends]
     assert len(prose) > 100
-    assert sum(passage_fault(text) is not None for text in prose) < 0.03 * len(prose)
-    assert {passage_fault(text) for text in legends} <= {"figure legend", None}
+    assert sum(find_passage_fault(text) is not None for text in prose) < 0.03 * len(prose)
+    assert {find_passage_fault(text) for text in legends} <= {"figure legend", None}
     with (DATA / "pira_qa.csv").open(encoding="utf-8") as file:
         abstracts = list(csv.DictReader(file))
-    assert not any(passage_fault(row["abstract"]) for row in abstracts[::5])
-    assert all(passage_fault(row["abstract_translated_pt"]) == "other language" for row in abstracts[::5])
+    assert not any(find_passage_fault(row["abstract"]) for row in abstracts[::5])
+    assert all(find_passage_fault(row["abstract_translated_pt"]) == "other language" for row in abstracts[::5])
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ def test_real_passages_are_kept_and_translated_ones_refused():
     ["Acknowledgements", "Contents", "References", "Drafting Authors:", "7. References", "Preface", "List of Figures"],
 )
 def test_nothing_is_written_from_under_headings_of_front_matter(heading):
-    assert passage_fault(PROSE, headings=("A book", heading)) == "front matter"
+    assert find_passage_fault(PROSE, headings=("A book", heading)) == "front matter"
 
 
 def test_legends_of_figures_and_lists_of_authors_are_told_by_their_shape():
@@ -148,9 +150,9 @@ def test_legends_of_figures_and_lists_of_authors_are_told_by_their_shape():
         "Coordinating lead authors: Ilse Brandvold (Norway), Tomas Achterberg (Belgium), Priya Ramanujan (India), and "
         "review editor Helena Sousa (Portugal), who have written and edited this part of the handbook of the region."
     )
-    assert passage_fault(legend) == "figure legend"
-    assert passage_fault(authors) == "front matter"
-    assert passage_fault(f"Figure 2.4 shows how the balance is reached. {PROSE}") is None
+    assert find_passage_fault(legend) == "figure legend"
+    assert find_passage_fault(authors) == "front matter"
+    assert find_passage_fault(f"Figure 2.4 shows how the balance is reached. {PROSE}") is None
 
 
 def test_the_first_of_two_is_kept_and_named():
@@ -186,7 +188,7 @@ def test_a_refilled_finder_goes_on_where_it_stopped():
     whole, second = DuplicateFinder(), DuplicateFinder()
     for draft in drafts:
         whole.add(draft)
-    second.refill(drafts)
+    second.add_unchecked(drafts)
     again = [replace(draft, id=f"{draft.id}2") for draft in drafts]
     assert [whole.add(draft) for draft in again] == [second.add(draft) for draft in again] == list("abcdef")
 
@@ -229,7 +231,7 @@ def test_an_encoder_finds_repetitions_in_other_words():
     assert finder.add(freeform("What makes frozen water (ice) smooth?", "A film of water.", id="b")) == "a"
     assert finder.add(freeform("What makes ice smooth at 5 °C?", "A film.", id="c")) is None
     refilled = DuplicateFinder(Encoder())
-    refilled.refill([freeform("Why is dust red?", "Iron.", id=str(number)) for number in range(300)])
+    refilled.add_unchecked([freeform("Why is dust red?", "Iron.", id=str(number)) for number in range(300)])
     assert refilled.add(freeform("What colours sand?", "Rust.", id="x")) == "0"
 
 

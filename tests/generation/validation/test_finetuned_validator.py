@@ -8,8 +8,8 @@ from api_server import ApiServer
 from climassay.errors import InputError, ModelError
 from climassay.generation import Subject
 from climassay.generation.validation import (
-    ByKind,
     PromptedValidator,
+    ValidatorsByKind,
     load_validator,
     read_training_record,
     validate,
@@ -50,7 +50,7 @@ def test_a_model_that_cannot_work_decides_nothing(make_draft, verdicts):
 
 def test_each_kind_has_its_own_validator(make_draft, verdicts):
     found = load_validator("mcq=prompted:local:a,freeform=prompted:local:b", load=lambda *_, **__: verdicts)
-    assert isinstance(found, ByKind)
+    assert isinstance(found, ValidatorsByKind)
     assert set(found.validators) == {"mcq", "freeform"}
     decided = validate([make_draft(1), make_draft(2, kind="cloze")], found, 0.5)
     assert decided[0].decisions[-1].accepted

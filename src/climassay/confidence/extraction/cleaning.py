@@ -1,4 +1,4 @@
-"""Convert sentences to plain words: without marks of certainty, references, section marks and footnote numbers.
+"""Convert sentences to plain words: without tags of confidence, references, section numbers and footnote numbers.
 
 Acronyms are expanded by the report's own definitions or, if it has none, by a list of common acronyms.
 """
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from climassay.confidence.marks import find_tags
 from climassay.confidence.settings import Acronyms
+from climassay.confidence.tags import find_tags
 from climassay.corpus.sentences import Span
 
 _LABEL = (
@@ -74,7 +74,7 @@ _NUMBER_OF_PARAGRAPH = re.compile(
 )
 
 
-def clutter_spans(text: str) -> tuple[Span, ...]:
+def find_removable_spans(text: str) -> tuple[Span, ...]:
     """Return the sorted, disjoint spans of references, section numbers, footnote numbers and the paragraph's number.
 
     If brackets contain more than references, only the references are included: ``(NAO; Hurrell, 1995)`` leaves
@@ -91,8 +91,11 @@ def clutter_spans(text: str) -> tuple[Span, ...]:
     return merge_spans(spans)
 
 
-def bracketed_spans(text: str) -> tuple[Span, ...]:
-    """Return the spans of brackets that contain only references and section numbers; no sentence ends in them."""
+def find_reference_brackets(text: str) -> tuple[Span, ...]:
+    """Return the spans of link texts, and of brackets that contain only references and section numbers.
+
+    A sentence never ends inside such a span.
+    """
     links = [match.span() for match in _LINKS.finditer(text)]
     return merge_spans([*links, *(span for span in _reference_spans(text) if text[span[0]] in "([{")])
 
@@ -105,7 +108,7 @@ def find_references(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for part in results if part))
 
 
-def paragraph_label(text: str) -> str | None:
+def find_paragraph_label(text: str) -> str | None:
     """Return the number at the start of a summary's paragraph, for example ``A.1.3``; None if it has none."""
     match = _LABEL_OF_PARAGRAPH.match(text)
     return match[1] if match else None
@@ -175,7 +178,7 @@ _EXISTENTIAL_PHRASE = (
 _PREPOSITION = r"(?:in|of|for|on|about|regarding|concerning|around|with\s+regard\s+to|as\s+to)"
 _RESULT_VERB = r"(?:(?:leads?|leading|led|gives?|giving|provides?|providing|results?|resulting)\s+(?:to\s+|in\s+)?)?"
 _LEVELS_WORD = r"(?:\s+(?:levels?|statements?|assessments?|ratings?))?"
-# Applied in this order; without the mark the sentence must be grammatical and must not reveal the level.
+# Applied in this order; without the tag the sentence must be grammatical and must not reveal the level.
 _CORRECTIONS = (
     (rf"{_EXISTENTIAL_PHRASE}{_PLACEHOLDER}{_LEVELS_WORD}\s*,?\s+that,?\s+", ""),
     (rf"{_EXISTENTIAL_PHRASE}{_PLACEHOLDER}{_LEVELS_WORD}\s+{_PREPOSITION}\s+", ""),
@@ -220,30 +223,30 @@ def clean_sentence(text: str) -> str:
     """
     text = " ".join(text.split())
     for _ in range(_MAX_ROUNDS):
-        cleaned_text = tidy_sentence(_ITALICS.sub("", remove_marks(_replace_spans(text, clutter_spans(text)))))
+        cleaned_text = tidy_sentence(_ITALICS.sub("", remove_tags(_replace_spans(text, find_removable_spans(text)))))
         if cleaned_text == text:
             return text
         text = cleaned_text
-    # Last resort for text in which every correction makes a new mark: across an ellipsis, words form no mark.
+    # Last resort for text in which every correction makes a new tag: across an ellipsis, words form no tag.
     for _ in range(_MAX_ROUNDS):
-        marks = find_tags(text)
-        if not marks:
+        tags = find_tags(text)
+        if not tags:
             break
-        text = _replace_spans(text, [mark.outer_span for mark in marks], lambda _: "…")
+        text = _replace_spans(text, [tag.span_with_brackets for tag in tags], lambda _: "…")
     return " ".join(text.split())
 
 
-def remove_marks(text: str) -> str:
+def remove_tags(text: str) -> str:
     """Remove the terms of confidence, evidence and agreement from a text, and correct the sentence around each term."""
-    marks = find_tags(text)
-    if not marks:
+    tags = find_tags(text)
+    if not tags:
         return text
-    bracket_spans = {mark.outer_span for mark in marks if mark.in_brackets}
+    bracket_spans = {tag.span_with_brackets for tag in tags if tag.in_brackets}
     # "Confidence in more hail is low" leaves "more hail".
     replacements = {
-        (mark.start, mark.end): text[slice(*mark.subject)] if mark.subject else _PLACEHOLDER
-        for mark in marks
-        if not mark.in_brackets
+        (tag.start, tag.end): text[slice(*tag.subject)] if tag.subject else _PLACEHOLDER
+        for tag in tags
+        if not tag.in_brackets
     }
     text = _replace_spans(text, [*bracket_spans, *replacements], lambda span: replacements.get(span, " "))
     if not replacements:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from climassay.confidence.extraction.cleaning import (
     AcronymList,
-    bracketed_spans,
     clean_sentence,
+    find_paragraph_label,
+    find_reference_brackets,
     find_references,
     is_reference,
-    paragraph_label,
 )
-from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.settings import ExtractOptions
 from climassay.confidence.statement import Statement
-from climassay.confidence.vocabulary import Tag
+from climassay.confidence.tags import Tag, find_likelihoods, find_tags
+from climassay.confidence.vocabulary import Level
 from climassay.corpus.documents import Block, Document, Passage, count_repeated_characters
 from climassay.corpus.languages import LANGUAGE_NAMES, OTHER_SCRIPT, count_function_words, is_in_other_script
 from climassay.corpus.sentences import sentence_spans
@@ -251,8 +251,8 @@ def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
     Case and punctuation are ignored. ``duplicate_of`` is the id of the first such statement in the same report or, if
     there is none, in any report.
     """
-    first_ids: dict[tuple[str, Tag | None], str] = {}
-    first_ids_by_report: dict[tuple[str, Tag | None, str], str] = {}
+    first_ids: dict[tuple[str, Level | None], str] = {}
+    first_ids_by_report: dict[tuple[str, Level | None, str], str] = {}
     marked_statements = []
     for statement in statements:
         key = (normalise_words(statement.text), statement.tag)
@@ -279,8 +279,8 @@ def explains_terms(sentence: str) -> bool:
 def split_report_sentences(text: str) -> list[str]:
     """Split a paragraph into sentences; levels and references after a full stop belong to the sentence before it."""
     masked_characters = list(text)
-    brackets = [mark.outer_span for mark in find_tags(text) if mark.in_brackets]
-    for start, end in [*brackets, *bracketed_spans(text)]:
+    brackets = [tag.span_with_brackets for tag in find_tags(text) if tag.in_brackets]
+    for start, end in [*brackets, *find_reference_brackets(text)]:
         masked_characters[start:end] = " " * (end - start)
     spans = sentence_spans("".join(masked_characters))
     if not spans:
@@ -305,7 +305,7 @@ class _DocumentStatements:
         for _, blocks in groupby(document.blocks, key=lambda block: block.chapter):
             label = None
             for block in blocks:
-                label = paragraph_label(block.text) or label
+                label = find_paragraph_label(block.text) or label
                 self.labels.append(label)
         self.paragraph_tags = options.paragraph_tags == "always"
         """True if tags after a paragraph's last full stop hold for the paragraph."""
@@ -369,53 +369,54 @@ class _DocumentStatements:
             text = texts.get(statement.id)
             yield replace(statement, text=text, divided=True) if text else statement
 
-    def _sentence_statements(self, sentence: _ExtractedSentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
+    def _sentence_statements(self, sentence: _ExtractedSentence, paragraph_tag: Tag | None) -> Iterator[Statement]:
         """Yield a sentence's statements without context: one per level.
 
         A sentence without a level yields an untagged statement if these are included.
         """
         words = sentence.words
-        marks = [] if explains_terms(words) else find_tags(words)
-        levels = [mark for mark in marks if mark.levels and not mark.attributive]
+        tags = [] if explains_terms(words) else find_tags(words)
+        level_tags = [tag for tag in tags if tag.levels and not tag.attributive]
         if paragraph_tag is not None:
             text = self._clean(words)
             if _is_long_enough(text):
-                yield replace(self._statement(text, paragraph_tag, marks, sentence), is_paragraph_level=True)
+                yield replace(self._statement(text, paragraph_tag, tags, sentence), is_paragraph_level=True)
             return
-        if not levels and not self.options.untagged:
+        if not level_tags and not self.options.untagged:
             return
         text = self._clean(words)
-        same_brackets = len({mark.outer_span for mark in levels}) == 1
-        for mark in levels or (None,):
-            if text and (mark is not None or _is_long_enough(text)):
-                scoped_text = self._clean(_append_scope(text, mark)) if same_brackets else text
-                yield self._statement(scoped_text, mark, marks, sentence)
+        same_brackets = len({tag.span_with_brackets for tag in level_tags}) == 1
+        for tag in level_tags or (None,):
+            if text and (tag is not None or _is_long_enough(text)):
+                scoped_text = self._clean(_append_scope(text, tag)) if same_brackets else text
+                yield self._statement(scoped_text, tag, tags, sentence)
 
     def _clean(self, text: str) -> str:
         return clean_sentence(self.acronyms.expand(clean_sentence(text), self.options.acronyms))
 
     def _statement(
-        self, text: str, mark: TagMark | None, marks: Sequence[TagMark], sentence: _ExtractedSentence
+        self, text: str, tag: Tag | None, sentence_tags: Sequence[Tag], sentence: _ExtractedSentence
     ) -> Statement:
         """Return a statement without id and context, with the likelihood terms, evidence and agreement of its sentence.
 
         If the sentence has several levels, evidence and agreement are taken from the brackets of the statement's own
         level.
         """
-        has_several_levels = sum(bool(rating.levels) for rating in marks) > 1
-        ratings = [rating for rating in (mark, *(() if has_several_levels else marks)) if rating is not None]
-        span = (mark.start, mark.end) if mark is not None and mark in marks else (0, 0)
+        has_several_levels = sum(bool(sentence_tag.levels) for sentence_tag in sentence_tags) > 1
+        own_tags = [] if tag is None else [tag]
+        source_tags = own_tags if has_several_levels else [*own_tags, *sentence_tags]
+        span = (tag.start, tag.end) if tag is not None and tag in sentence_tags else (0, 0)
         document, block = self.document, self.document.blocks[sentence.block]
         return Statement(
             id="",
             text=text,
-            tag=mark.levels[0 if self.options.ranges == "lower" else -1] if mark is not None and mark.levels else None,
+            tag=tag.levels[0 if self.options.ranges == "lower" else -1] if tag is not None and tag.levels else None,
             report=self.identity.name or document.report or document.title,
             document_id=document.id,
             document=document.title,
-            likelihood=tuple(term.term for term in find_likelihoods(sentence.words)),
-            evidence=next((rating.evidence for rating in ratings if rating.evidence), None),
-            agreement=next((rating.agreement for rating in ratings if rating.agreement), None),
+            likelihood=tuple(likelihood.term for likelihood in find_likelihoods(sentence.words)),
+            evidence=next((source_tag.evidence for source_tag in source_tags if source_tag.evidence), None),
+            agreement=next((source_tag.agreement for source_tag in source_tags if source_tag.agreement), None),
             sentence=sentence.words,
             start=span[0],
             end=span[1],
@@ -430,48 +431,48 @@ class _DocumentStatements:
         )
 
 
-def _tag_after_full_stop(words: str) -> TagMark | None:
+def _tag_after_full_stop(words: str) -> Tag | None:
     """Return the only tag of a sentence if nothing but the tag follows the full stop; otherwise None."""
     if _BRACKET_AFTER_STOP.search(words) is None:
         return None
-    marks = [mark for mark in find_tags(words) if mark.levels]
-    if len(marks) != 1 or not marks[0].in_brackets or marks[0].scope:
+    tags = [tag for tag in find_tags(words) if tag.levels]
+    if len(tags) != 1 or not tags[0].in_brackets or tags[0].scope:
         return None
-    start, end = marks[0].outer_span
+    start, end = tags[0].span_with_brackets
     is_alone = words[:start].rstrip(' ”’"').endswith((".", "!", "?")) and not clean_sentence(words[end:])
-    return marks[0] if is_alone else None
+    return tags[0] if is_alone else None
 
 
-def _map_paragraph_tags(sentences: Sequence[_ExtractedSentence]) -> dict[int, TagMark]:
+def _map_paragraph_tags(sentences: Sequence[_ExtractedSentence]) -> dict[int, Tag]:
     """Map the indices of sentences to the tags that apply to their paragraphs.
 
     Such a tag applies to the last sentence and to the untagged sentences directly before it.
     """
-    tags: dict[int, TagMark] = {}
+    tags_by_index: dict[int, Tag] = {}
     for index, sentence in enumerate(sentences):
         is_last = index + 1 == len(sentences) or sentences[index + 1].block != sentence.block
-        mark = _tag_after_full_stop(sentence.words) if is_last and sentence.number else None
-        if mark is None:
+        tag = _tag_after_full_stop(sentence.words) if is_last and sentence.number else None
+        if tag is None:
             continue
         first_index = index
         while sentences[first_index].number and not any(
-            tag.levels for tag in find_tags(sentences[first_index - 1].words)
+            previous_tag.levels for previous_tag in find_tags(sentences[first_index - 1].words)
         ):
             first_index -= 1
         if first_index < index:
-            tags |= dict.fromkeys(range(first_index, index + 1), mark)
-    return tags
+            tags_by_index |= dict.fromkeys(range(first_index, index + 1), tag)
+    return tags_by_index
 
 
 def _is_long_enough(text: str) -> bool:
     return len(_WORD.findall(text)) >= MIN_UNTAGGED_WORDS
 
 
-def _append_scope(text: str, mark: TagMark | None) -> str:
+def _append_scope(text: str, tag: Tag | None) -> str:
     """Append the scope of a level (the regions or subjects in its brackets) to a statement's text."""
-    if mark is None or not mark.scope or not text or is_reference(mark.scope):
+    if tag is None or not tag.scope or not text or is_reference(tag.scope):
         return text
-    scope = "; ".join(part.strip() for part in mark.scope.split(";") if not is_reference(part))
+    scope = "; ".join(part.strip() for part in tag.scope.split(";") if not is_reference(part))
     if not scope or len(scope.split()) > MAX_SCOPE_WORDS or re.match(r"(?:but|and|albeit)\b|with$", scope):
         return text
     return f"{text.rstrip(' .,;:')} ({scope})"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, get_args
 
-from climassay.confidence.extraction.cleaning import paragraph_label
+from climassay.confidence.extraction.cleaning import find_paragraph_label
 from climassay.confidence.extraction.extracting import explains_terms, identify_report, split_report_sentences
-from climassay.confidence.marks import find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
-from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOODS, TAGS
+from climassay.confidence.tags import find_likelihoods, find_tags
+from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LEVELS, LIKELIHOODS
 from climassay.corpus.documents import Document
 from climassay.reporting import render_page
 from climassay.reporting.tables import Table
@@ -59,10 +59,10 @@ def extract_terms(documents: Iterable[Document], report: str | None = None) -> l
                 terms: list[tuple[int, int, TermKind, str]] = [
                     (term.start, term.end, "likelihood", term.term) for term in find_likelihoods(sentence)
                 ]
-                for mark in find_tags(sentence):
-                    start, end = mark.outer_span if mark.levels else (mark.start, mark.end)
-                    terms += [(start, end, "evidence", mark.evidence)] if mark.evidence else []
-                    terms += [(start, end, "agreement", mark.agreement)] if mark.agreement else []
+                for tag in find_tags(sentence):
+                    start, end = tag.span_with_brackets if tag.levels else (tag.start, tag.end)
+                    terms += [(start, end, "evidence", tag.evidence)] if tag.evidence else []
+                    terms += [(start, end, "agreement", tag.agreement)] if tag.agreement else []
                 certainty_terms += [
                     CertaintyTerm(
                         id=f"{document.id}-{block_index}.{sentence_index}.{term_index}",
@@ -76,7 +76,7 @@ def extract_terms(documents: Iterable[Document], report: str | None = None) -> l
                         end=end,
                         page=block.page,
                         headings=block.headings,
-                        label=paragraph_label(block.text),
+                        label=find_paragraph_label(block.text),
                         paragraph_id=block.paragraph_id,
                     )
                     for term_index, (start, end, kind, term) in enumerate(sorted(terms))
@@ -105,7 +105,7 @@ def summary_table(statements: Sequence[Statement]) -> Table:
     duplicate_counts = Counter(statement.report for statement in statements if statement.duplicate_of is not None)
     reports = list(dict.fromkeys(statement.report for statement in statements))
     has_untagged = any(statement.tag is None for statement in statements)
-    levels = [*TAGS, *([None] if has_untagged else [])]
+    levels = [*LEVELS, *([None] if has_untagged else [])]
     rows = [
         [report, *(str(counts[report, level]) for level in levels), str(duplicate_counts[report])] for report in reports
     ]
@@ -138,9 +138,9 @@ def review_page(statements: Sequence[Statement], terms: Sequence[CertaintyTerm] 
         "confidence_review.html.j2",
         groups=groups,
         total=len(statements),
-        levels=[(tag, counts[tag]) for tag in (*TAGS, None) if counts[tag]],
+        levels=[(tag, counts[tag]) for tag in (*LEVELS, None) if counts[tag]],
         terms=Counter(
             f"{term.term} {term.kind}" if term.kind != "likelihood" else term.term for term in terms
         ).most_common(),
-        shares={tag: rank / (len(TAGS) - 1) for rank, tag in enumerate(TAGS)},
+        shares={tag: rank / (len(LEVELS) - 1) for rank, tag in enumerate(LEVELS)},
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from climassay.confidence.extraction.extracting import explains_terms
-from climassay.confidence.marks import LikelihoodTerm, TagMark, find_likelihoods, find_tags
+from climassay.confidence.tags import LikelihoodTerm, Tag, find_likelihoods, find_tags
 from climassay.corpus.documents import Block, ReadOptions
 from climassay.corpus.sentences import sentence_spans
 from climassay.errors import DocumentError, InputError
@@ -40,7 +40,7 @@ class ManuscriptSentence:
     text: str
     start: int
     """Offset of the sentence in the draft's text."""
-    marks: tuple[TagMark, ...] = field(repr=False)
+    tags: tuple[Tag, ...] = field(repr=False)
     likelihoods: tuple[LikelihoodTerm, ...] = field(repr=False)
 
 

@@ -6,14 +6,14 @@ Mastrandrea et al. 2010 is the guidance note for lead authors; AR6 WG1, Box 1.1 
 import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
-from itertools import pairwise
+from itertools import pairwise, product
 
 from climassay.confidence.linting.draft import ManuscriptSentence, Remark, rule
-from climassay.confidence.marks import is_held_by_people, is_opinion
-from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOOD_RANGES, LIKELIHOODS, TAGS
+from climassay.confidence.tags import is_opinion, is_trust_of_people
+from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LEVELS, LIKELIHOOD_RANGES, LIKELIHOODS
 
 _BOX = "AR6 WG1, Box 1.1"
-_LEVEL = "|".join(sorted(TAGS, key=len, reverse=True))
+_LEVEL = "|".join(sorted(LEVELS, key=len, reverse=True))
 _DEGREE = (
     r"extremely|exceptionally|highly|really|overwhelmingly|very|fairly|quite|rather|relatively|reasonably|moderately|"
     r"somewhat|pretty|virtually|almost|nearly|practically|absolutely|completely|totally"
@@ -23,11 +23,11 @@ _AMOUNT = (
     r"intermediate|average|fair|reasonable|modest|weak|poor|limited|little|slight|scant|minimal|robust|high|medium|low|broad|"
     r"wide|widespread|unanimous|ample|clear|conclusive|insufficient"
 )
-_OTHER_AMOUNT = rf"(?!(?:high|medium|low)\b)(?:{_AMOUNT})"
+_NONSTANDARD_AMOUNT = rf"(?!(?:high|medium|low)\b)(?:{_AMOUNT})"
 _BRACKETS = re.compile(r"[(\[]([^()\[\]]{1,300})[)\]]")
 _STATEMENT_ENDS = r"[*_\s]*[)\]](?=\s*(?:[.;,{]|$|and\b|but\b|while\b))"
-_OTHER_LEVEL = re.compile(
-    rf"(?<![\w-])(?:(?:{_DEGREE})[\s*_-]+)?(?:{_OTHER_AMOUNT}|likely|unlikely|certain)[\s*_-]+confidence\b"
+_NONSTANDARD_LEVEL = re.compile(
+    rf"(?<![\w-])(?:(?:{_DEGREE})[\s*_-]+)?(?:{_NONSTANDARD_AMOUNT}|likely|unlikely|certain)[\s*_-]+confidence\b"
     r"(?!\s+(?:intervals?|levels?|bounds?|limits?|bands?|ranges?|statements?)\b)"
     rf"|(?<![\w-])(?!very\s+(?:low|high)\b)(?:{_DEGREE})[\s*_-]+(?:{_LEVEL})[\s*_-]+confidence\b"
     r"|[(\[][*_\s]*(?!\d|very\b)[a-z]+[\s*_]+(?<!low )(?<!medium )(?<!high )(?<!all )(?<!with )confidence"
@@ -53,17 +53,18 @@ _OTHER_LEVEL = re.compile(
     ("We are very confident that rain will increase.", "Farmers report strong confidence in the forecasts."),
 )
 def _confidence_vocabulary(sentence: ManuscriptSentence) -> Iterator[Remark]:
-    slips = [(start, end) for start, end, _ in _find_misspellings(sentence)]
-    for match in _OTHER_LEVEL.finditer(sentence.text):
+    misspelling_spans = [(start, end) for start, end, _ in _find_misspellings(sentence)]
+    for match in _NONSTANDARD_LEVEL.finditer(sentence.text):
         start, end = match.start(), match.end()
-        if is_held_by_people(sentence.text, start, end) or any(
-            slip_start < end and start < slip_end for slip_start, slip_end in slips
+        if is_trust_of_people(sentence.text, start, end) or any(
+            misspelling_start < end and start < misspelling_end
+            for misspelling_start, misspelling_end in misspelling_spans
         ):
             continue
         yield Remark(start, end, f'"{match.group().strip("([*_ ])")}" is no level of confidence: name one of the five.')
 
 
-_OTHER_LIKELIHOOD = re.compile(
+_NONSTANDARD_LIKELIHOOD = re.compile(
     rf"(?<![\w-])(?:{_DEGREE})[\s*_-]+(?:(?:un)?likely|(?:im)?probabl[ey]|certain(?:ly|(?=\s+(?:that|to)\b|\s*[,.;)])))\b"
     rf"|[(\[][*_\s]*(?:(?:im)?probable|possible|plausible)" + _STATEMENT_ENDS
     + rf"|[(\[][*_\s]*(?:very\s+)?(?:{_AMOUNT})\s+(?:likelihood|probability|chance)" + _STATEMENT_ENDS,
@@ -80,7 +81,7 @@ _OTHER_LIKELIHOOD = re.compile(
     ("Rain will increase (high likelihood).", "Plans consider low-likelihood, high-impact outcomes."),
 )
 def _likelihood_vocabulary(sentence: ManuscriptSentence) -> Iterator[Remark]:
-    for match in _OTHER_LIKELIHOOD.finditer(sentence.text):
+    for match in _NONSTANDARD_LIKELIHOOD.finditer(sentence.text):
         words = " ".join(re.split(r"[\s*_-]+", match.group().lower()))
         if words not in LIKELIHOODS and not is_opinion(sentence.text, match.start()):
             quoted_words = match.group().strip("([*_ ])")
@@ -115,7 +116,7 @@ _TERMS = (
     (("virtually",), ("certain",)),
     (("exceptionally",), ("unlikely",)),
 )
-_ENGLISH = frozenset(
+_CORRECT_WORDS = frozenset(
     {
         *("argument", "arguments", "agreements", "certainly", "conference", "conferences", "confidences", "confidant"),
         *(
@@ -135,19 +136,19 @@ _ENGLISH = frozenset(
 )
 """English words that differ by one or two letters from a word in a calibrated term, and are therefore not misspellings.
 """
-_MIN_RATIO, _MIN_RATIO_SHORT, _SHORT = 0.75, 0.66, 4
+_MIN_RATIO, _MIN_RATIO_SHORT, _MAX_SHORT_LENGTH = 0.75, 0.66, 4
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def _is_misspelling(word: str, term: str) -> bool:
     """Return whether ``word`` misspells ``term``: it is no English word, but has most letters of ``term`` in order."""
-    min_ratio = _MIN_RATIO_SHORT if len(term) <= _SHORT else _MIN_RATIO
+    min_ratio = _MIN_RATIO_SHORT if len(term) <= _MAX_SHORT_LENGTH else _MIN_RATIO
     is_similar = (
         word[0] == term[0]
         and abs(len(word) - len(term)) <= 2
         and SequenceMatcher(None, word, term).ratio() >= min_ratio
     )
-    return is_similar and word not in (term, *_ENGLISH)
+    return is_similar and word not in (term, *_CORRECT_WORDS)
 
 
 def _find_misspellings(sentence: ManuscriptSentence) -> Iterator[tuple[int, int, str]]:
@@ -158,19 +159,19 @@ def _find_misspellings(sentence: ManuscriptSentence) -> Iterator[tuple[int, int,
             r"[\s*_-]{1,4}", sentence.text[left_match.end() : right_match.start()]
         ):
             continue
-        for starts, heads in _TERMS:
-            for start, head in ((start, head) for start in starts for head in heads):
-                are_misspelt = _is_misspelling(first_word, start), _is_misspelling(second_word, head)
+        for first_terms, second_terms in _TERMS:
+            for first_term, second_term in product(first_terms, second_terms):
+                are_misspelt = _is_misspelling(first_word, first_term), _is_misspelling(second_word, second_term)
                 if (
                     not any(are_misspelt)
-                    or not (are_misspelt[0] or first_word == start)
-                    or not (are_misspelt[1] or second_word == head)
+                    or not (are_misspelt[0] or first_word == first_term)
+                    or not (are_misspelt[1] or second_word == second_term)
                 ):
                     continue
                 # PDF files may split a word: "high confidenc e".
-                joined_words = sentence.text[left_match.start() : right_match.end() + len(head)]
-                if not joined_words.replace(" ", "").lower().startswith(start + head):
-                    yield left_match.start(), right_match.end(), f"{start} {head}"
+                joined_words = sentence.text[left_match.start() : right_match.end() + len(second_term)]
+                if not joined_words.replace(" ", "").lower().startswith(first_term + second_term):
+                    yield left_match.start(), right_match.end(), f"{first_term} {second_term}"
 
 
 @rule(
@@ -204,7 +205,7 @@ _PROBABILITY_AFTER = re.compile(
 _PROBABILITY_BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)
 _MAX_BEFORE = 120
 """Number of characters before a term within which probabilities are searched for."""
-_RANGES = re.compile(r"\s*(?:\w+\s+)?ranges?\b")
+_RANGE_WORD = re.compile(r"\s*(?:\w+\s+)?ranges?\b")
 
 
 def _match_number_before(text: str, end: int) -> re.Match[str] | None:
@@ -224,7 +225,7 @@ def _parse_interval(match: re.Match[str]) -> tuple[float, float] | None:
 
 
 def _is_probability(match: re.Match[str]) -> bool:
-    """Return whether a number is called a probability, or explains the term before it."""
+    """Return whether a matched number is called a probability, or is written in the form ``N in M``."""
     return bool(match["named"] or match["after"] or match["of"]) and not (match["decimal"] and not match["named"])
 
 
@@ -249,7 +250,7 @@ def _likelihood_range(sentence: ManuscriptSentence) -> Iterator[Remark]:
         if not (_is_probability(match) or (is_enclosed and not match["decimal"])):
             continue
         low, high = LIKELIHOOD_RANGES[term.term]
-        if is_after_term and (match["range"] or _RANGES.match(sentence.text, match.end())):
+        if is_after_term and (match["range"] or _RANGE_WORD.match(sentence.text, match.end())):
             # A very likely range is named by its quantiles, 5 to 95%, with nine tenths of the probability between.
             is_consistent = match["low"] is None or abs(interval[1] - interval[0] - low) <= 2 * _TOLERANCE
         elif match["low"] or match["above"] or match["below"]:
@@ -275,10 +276,10 @@ _PERCENT_CONFIDENT = re.compile(r"\b(?:with|at|there\s+is)\s+\d{1,3}\s?%\s+confi
 )
 def _level_as_probability(sentence: ManuscriptSentence) -> Iterator[Remark]:
     spans = [match.span() for match in _PERCENT_CONFIDENT.finditer(sentence.text)]
-    for mark in sentence.marks:
-        match = _PROBABILITY_AFTER.match(sentence.text, mark.end) if mark.levels else None
+    for tag in sentence.tags:
+        match = _PROBABILITY_AFTER.match(sentence.text, tag.end) if tag.levels else None
         if match and _parse_interval(match) and (_is_probability(match) or match["lead"]):
-            spans.append((mark.start, match.end()))
+            spans.append((tag.start, match.end()))
     for start, end in spans:
         message = "A level of confidence stands for no probability: give one as a term of likelihood, or leave it out."
         yield Remark(start, end, message)
@@ -298,32 +299,32 @@ _NO_WORDS = re.compile(r"(?:[\s,;.*_]|\{[^{}]*\})*")
 )
 def _ambiguous_level(sentence: ManuscriptSentence) -> Iterator[Remark]:
     has_explanation = re.search(r"\brespectively\b|\bdepending\s+(?:up)?on\b", sentence.text)
-    for mark in sentence.marks:
-        if len(mark.levels) == 2 and mark.in_brackets and not mark.scope and not has_explanation:
+    for tag in sentence.tags:
+        if len(tag.levels) == 2 and tag.in_brackets and not tag.scope and not has_explanation:
             message = "Two levels are given: choose one, or say to which part of the statement each belongs."
-            yield Remark(mark.start, mark.end, message)
-    for left_mark, right_mark in pairwise(sentence.marks):
-        is_same_bracket = left_mark.bracket is not None and left_mark.bracket == right_mark.bracket
+            yield Remark(tag.start, tag.end, message)
+    for left_tag, right_tag in pairwise(sentence.tags):
+        is_same_bracket = left_tag.bracket is not None and left_tag.bracket == right_tag.bracket
         if (
             is_same_bracket
-            and left_mark.levels
-            and right_mark.levels
-            and left_mark.levels != right_mark.levels
-            and not (left_mark.scope or right_mark.scope)
+            and left_tag.levels
+            and right_tag.levels
+            and left_tag.levels != right_tag.levels
+            and not (left_tag.scope or right_tag.scope)
         ):
             yield Remark(
-                left_mark.start, right_mark.end, "The brackets give two levels and do not say what each is about."
+                left_tag.start, right_tag.end, "The brackets give two levels and do not say what each is about."
             )
         elif (
             not is_same_bracket
-            and left_mark.levels
-            and right_mark.levels
-            and right_mark.in_brackets
-            and not (left_mark.scope or right_mark.scope)
+            and left_tag.levels
+            and right_tag.levels
+            and right_tag.in_brackets
+            and not (left_tag.scope or right_tag.scope)
         ):
-            text_between = sentence.text[left_mark.outer_span[1] : right_mark.outer_span[0]]
-            if _NO_WORDS.fullmatch(text_between) if left_mark.in_brackets else not _CLAUSE_ENDS.search(text_between):
-                yield Remark(right_mark.start, right_mark.end, "The same statement has a level already.")
+            text_between = sentence.text[left_tag.span_with_brackets[1] : right_tag.span_with_brackets[0]]
+            if _NO_WORDS.fullmatch(text_between) if left_tag.in_brackets else not _CLAUSE_ENDS.search(text_between):
+                yield Remark(right_tag.start, right_tag.end, "The same statement has a level already.")
 
 
 @rule(
@@ -338,12 +339,12 @@ def _ambiguous_level(sentence: ManuscriptSentence) -> Iterator[Remark]:
     ),
 )
 def _mismatched_evidence(sentence: ManuscriptSentence) -> Iterator[Remark]:
-    for mark in sentence.marks:
-        if mark.levels and mark.evidence and mark.agreement:
-            support = EVIDENCE.index(mark.evidence) + AGREEMENT.index(mark.agreement)
-            if abs(TAGS.index(mark.levels[-1]) - support) >= 2:
-                message = f"{mark.evidence} evidence and {mark.agreement} agreement do not fit this level."
-                yield Remark(mark.start, mark.end, message.capitalize())
+    for tag in sentence.tags:
+        if tag.levels and tag.evidence and tag.agreement:
+            support = EVIDENCE.index(tag.evidence) + AGREEMENT.index(tag.agreement)
+            if abs(LEVELS.index(tag.levels[-1]) - support) >= 2:
+                message = f"{tag.evidence} evidence and {tag.agreement} agreement do not fit this level."
+                yield Remark(tag.start, tag.end, message.capitalize())
 
 
 @rule(
@@ -355,19 +356,19 @@ def _mismatched_evidence(sentence: ManuscriptSentence) -> Iterator[Remark]:
 )
 def _likelihood_low_confidence(sentence: ManuscriptSentence) -> Iterator[Remark]:
     previous_end = 0
-    for mark in sentence.marks:
-        if mark.in_brackets and mark.levels and TAGS.index(mark.levels[-1]) <= TAGS.index("low"):
-            preceding_text = sentence.text[previous_end : mark.outer_span[0]]
+    for tag in sentence.tags:
+        if tag.in_brackets and tag.levels and LEVELS.index(tag.levels[-1]) <= LEVELS.index("low"):
+            preceding_text = sentence.text[previous_end : tag.span_with_brackets[0]]
             clause_start = (
                 max((match.end() for match in _CLAUSE_ENDS.finditer(preceding_text)), default=0) + previous_end
             )
             for term in sentence.likelihoods:
                 value_noun = re.match(r"[\s*_]*(?:ranges?|intervals?|values?)\b", sentence.text[term.end :])
-                if clause_start <= term.start < mark.outer_span[1] and not value_noun:
-                    message = f'"{term.term}" has a level of {mark.levels[-1]} confidence: give the level alone.'
-                    yield Remark(min(term.start, mark.start), max(term.end, mark.end), message)
+                if clause_start <= term.start < tag.span_with_brackets[1] and not value_noun:
+                    message = f'"{term.term}" has a level of {tag.levels[-1]} confidence: give the level alone.'
+                    yield Remark(min(term.start, tag.start), max(term.end, tag.end), message)
                     break
-        previous_end = mark.outer_span[1]
+        previous_end = tag.span_with_brackets[1]
 
 
 GUIDANCE_RULES = (

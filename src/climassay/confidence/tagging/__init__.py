@@ -4,7 +4,7 @@ docs/results/confidence.md compares the results with published scores; docs/conf
 """
 
 from climassay.confidence.tagging.labelled import (
-    LEVELS as LEVELS,
+    TAGGER_LEVELS as TAGGER_LEVELS,
     LabelledItem as LabelledItem,
     LabelledTable as LabelledTable,
     Taggable as Taggable,

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.confidence.tagging.labelled import LEVELS, LabelledItem, Taggable, TaggingItem
-from climassay.confidence.vocabulary import Tag
+from climassay.confidence.tagging.labelled import TAGGER_LEVELS, LabelledItem, Taggable, TaggingItem
+from climassay.confidence.vocabulary import Level
 from climassay.errors import InputError
 from climassay.judging import (
     Harvester,
@@ -60,7 +60,7 @@ class InsertionTagger:
 
     trained: TrainedProbe
     anchors: tuple[Item, ...]
-    levels: tuple[Tag, ...]
+    levels: tuple[Level, ...]
     harvester: Harvester
     context: int
     seed: int = 0
@@ -71,7 +71,7 @@ class InsertionTagger:
         tags = self.predict(items, on_progress=on_progress)
         return np.eye(len(self.levels))[[self.levels.index(tag) for tag in tags]]
 
-    def predict(self, items: Sequence[Taggable], *, on_progress: Progress | None = None) -> list[Tag]:
+    def predict(self, items: Sequence[Taggable], *, on_progress: Progress | None = None) -> list[Level]:
         """Return the level at which each statement is inserted."""
         if not items:
             return []
@@ -119,11 +119,11 @@ def train_insertion(
         InputError: Fewer than two levels occur among the labelled statements or the anchors.
     """
     anchor_statements = labelled if anchors is None else anchors
-    levels = tuple(level for level in LEVELS if any(item.tag == level for item in anchor_statements))
+    levels = tuple(level for level in TAGGER_LEVELS if any(item.tag == level for item in anchor_statements))
     if min(len(levels), len({item.tag for item in labelled})) < 2:
         raise InputError("Statements can be compared by confidence only if at least two levels occur.")
     training_items = [
-        _probe_item(f"labelled {index}", item.item, context, float(LEVELS.index(item.tag)))
+        _probe_item(f"labelled {index}", item.item, context, float(TAGGER_LEVELS.index(item.tag)))
         for index, item in enumerate(labelled)
     ]
     anchor_items = tuple(
@@ -148,7 +148,7 @@ def sample_balanced(
         InputError: ``by`` is ``cycle``, but no statement has a cycle.
     """
     generator = np.random.default_rng(seed)
-    strata = LEVELS if by == "level" else tuple(sorted({item.cycle for item in items if item.cycle}))
+    strata = TAGGER_LEVELS if by == "level" else tuple(sorted({item.cycle for item in items if item.cycle}))
     if not strata:
         raise InputError("No labelled statement names its assessment cycle: draw the training statements by level.")
     n_per_stratum = max(1, count // len(strata))

@@ -21,12 +21,12 @@ from typing import NamedTuple, TypeAlias
 from climassay.claim_identity import bare_words
 from climassay.confidence.extraction.cleaning import clean_sentence
 from climassay.confidence.statement import Statement, read_statements
-from climassay.confidence.vocabulary import TAGS, Tag
+from climassay.confidence.vocabulary import LEVELS, Level
 from climassay.errors import InputError
 from climassay.io import parse_rows, read_bytes
 from climassay.learning.features import Text
 
-LEVELS: tuple[Tag, ...] = TAGS[1:]
+TAGGER_LEVELS: tuple[Level, ...] = LEVELS[1:]
 """Four levels of the ClimateX data set, from low to very high. ClimateX has no statements of very low confidence."""
 Taggable: TypeAlias = "Statement | TaggingItem | tuple[str, str] | str"
 """Input of a tagger: a statement, a text, or a pair of a text and its context. Tags in the text are removed."""
@@ -38,7 +38,7 @@ _REPORTS = {"AR6_WGI": "wg1", "AR6_WGII": "wg2", "AR6_WGIII": "wg3"}
 _COLUMNS = ("report", "page_num", "statement", "confidence")
 _MIN_WORDS = 4
 """Minimum number of words of a statement after cleaning."""
-_SHINGLE = 4
+_WORDS_PER_SHINGLE = 4
 """Number of consecutive words of a shingle."""
 _MIN_SHARED_SHINGLES = 0.6
 """A statement counts as a sentence of a report if at least this proportion of its shingles occur in the sentence.
@@ -109,7 +109,7 @@ class LabelledItem:
     """Statement with its known tag."""
 
     item: TaggingItem
-    tag: Tag
+    tag: Level
     report: str
     document: str
     """Chapter or summary of a report. In the evaluation of taggers, the statements of a document are held out together.
@@ -152,8 +152,8 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
         climatex = read_climatex(path, paragraphs)
         licence, items = CLIMATEX_LICENCE, climatex.items
         notes = [
-            f"{climatex.rows} rows: {climatex.same} repeat another, {climatex.contradicting} have the words of another "
-            f"but not its tag, {climatex.too_short} have hardly a word; {len(items)} are left.",
+            f"{climatex.rows} rows: {climatex.duplicates} repeat another, {climatex.contradicting} have the words of "
+            f"another but not its tag, {climatex.too_short} have hardly a word; {len(items)} are left.",
             f"The context of {climatex.recovered} ({climatex.match_rate:.1%}) was found in "
             f"{paragraphs.name if paragraphs else 'the table'}."
             if paragraphs or climatex.recovered
@@ -161,7 +161,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
         ]
     else:
         statements = read_statements(path)
-        levels_by_words: dict[str, set[Tag | None]] = defaultdict(set)
+        levels_by_words: dict[str, set[Level | None]] = defaultdict(set)
         for statement in statements:
             levels_by_words[bare_words(statement.text)].add(statement.tag)
         unique_statements = [statement for statement in statements if statement.duplicate_of is None]
@@ -175,7 +175,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
                 f"{document}: {statement.section or statement.page}", bool(statement.headings), statement.id,
                 statement.cycle or "",
             )
-            for statement in consistent_statements if statement.tag in LEVELS
+            for statement in consistent_statements if statement.tag in TAGGER_LEVELS
         )  # fmt: skip
         notes = [
             f"{len(statements)} statements: {len(statements) - len(unique_statements)} repeat another, "
@@ -184,7 +184,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
             f"{len(consistent_statements) - len(items)} have no tag or very low confidence."
         ]
     if not items:
-        raise InputError(f"{path} has no statements with a tag of {', '.join(LEVELS)} confidence.")
+        raise InputError(f"{path} has no statements with a tag of {', '.join(TAGGER_LEVELS)} confidence.")
     return LabelledTable(path.name, file_digest(path), licence, items, tuple(notes))
 
 
@@ -194,7 +194,7 @@ class ClimateX:
 
     items: tuple[LabelledItem, ...]
     rows: int
-    same: int
+    duplicates: int
     """Number of rows removed because an earlier row has the same words and tag."""
     contradicting: int
     """Number of rows removed because another row has the same words but a different tag."""
@@ -210,7 +210,7 @@ class ClimateX:
 
 class _Row(NamedTuple):
     text: str
-    tag: Tag
+    tag: Level
     report: str
     page: str
     context: str
@@ -241,13 +241,13 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
                 raise InputError(f"{path} has no column {', '.join(missing_columns)}.")
             for number, cells in enumerate(table, start=2):
                 report, page, text, tag_text = (cells[name] for name in _COLUMNS)
-                tag = next((level for level in LEVELS if level == tag_text), None)
+                tag = next((level for level in TAGGER_LEVELS if level == tag_text), None)
                 if tag is None:
-                    raise InputError(f"{path}, line {number}: {tag_text!r} is not one of {', '.join(LEVELS)}.")
+                    raise InputError(f"{path}, line {number}: {tag_text!r} is not one of {', '.join(TAGGER_LEVELS)}.")
                 rows.append(_Row(clean_statement(text), tag, report, page, cells.get("context") or ""))
     except (OSError, UnicodeDecodeError, TypeError, AttributeError, csv.Error) as error:
         raise InputError(f"{path} is not a table with the columns {', '.join(_COLUMNS)}: {error}.") from None
-    tags: dict[str, set[Tag]] = defaultdict(set)
+    tags: dict[str, set[Level]] = defaultdict(set)
     for row in rows:
         tags[bare_words(row.text)].add(row.tag)
     unique_rows: dict[str, _Row] = {}
@@ -361,6 +361,6 @@ def read_sections(path: Path) -> dict[str, list[ReportSection]]:
 def _make_shingles(text: str) -> set[str]:
     # Blanks inside formulas and after hyphens depend on how a PDF was read, digits on footnotes.
     words = "".join(character if not character.isdigit() else " " for character in bare_words(text)).split()
-    if len(words) < _SHINGLE:
+    if len(words) < _WORDS_PER_SHINGLE:
         return {" ".join(words)} if words else set()
-    return {" ".join(words[start : start + _SHINGLE]) for start in range(len(words) - _SHINGLE + 1)}
+    return {" ".join(words[start : start + _WORDS_PER_SHINGLE]) for start in range(len(words) - _WORDS_PER_SHINGLE + 1)}

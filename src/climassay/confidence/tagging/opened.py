@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from climassay.confidence.vocabulary import TAGS, Tag
+from climassay.confidence.vocabulary import LEVELS, Level
 
 if TYPE_CHECKING:
     from climassay.confidence.tagging.tagger import Tagger
@@ -80,7 +80,7 @@ def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | N
     )
 
 
-def rank_levels(row: Sequence[float], levels: Sequence[Tag]) -> list[tuple[Tag, float]]:
+def rank_levels(row: Sequence[float], levels: Sequence[Level]) -> list[tuple[Level, float]]:
     """Return pairs of level and probability for one statement, highest level first."""
     pairs = [(level, float(probability)) for level, probability in zip(levels, row, strict=True)]
-    return sorted(pairs, key=lambda pair: -TAGS.index(pair[0]))
+    return sorted(pairs, key=lambda pair: -LEVELS.index(pair[0]))

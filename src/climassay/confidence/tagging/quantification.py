@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from climassay.errors import InputError
 
 FloatArray = NDArray[np.float64]
-_MAX_STEPS = 2000
+_MAX_ITERATIONS = 2000
 _TOLERANCE = 1e-9
 _MIN_DOCUMENTS = 5
 
@@ -189,7 +189,7 @@ def adjust_shares(counts: ArrayLike, rates: ArrayLike) -> FloatArray:
     n_answers, rate_matrix = np.asarray(counts, dtype=np.float64), np.asarray(rates, dtype=np.float64)
     observed_shares = n_answers / n_answers.sum()
     shares = np.full(len(n_answers), 1 / len(n_answers))
-    for _ in range(_MAX_STEPS):
+    for _ in range(_MAX_ITERATIONS):
         expected_shares = np.maximum(shares @ rate_matrix, 1e-300)
         next_shares = shares * (rate_matrix @ (observed_shares / expected_shares))
         if np.abs(next_shares - shares).max() < _TOLERANCE:

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.claim_identity import words_id
-from climassay.confidence.tagging.labelled import LEVELS, LabelledItem, Taggable, TaggingItem
+from climassay.confidence.tagging.labelled import TAGGER_LEVELS, LabelledItem, Taggable, TaggingItem
 from climassay.confidence.tagging.quantification import compute_share_residuals
-from climassay.confidence.vocabulary import TAGS, Tag
+from climassay.confidence.vocabulary import LEVELS, Level
 from climassay.errors import InputError
 from climassay.learning import (
     ClassifierSpec,
@@ -50,7 +50,7 @@ IntArray = NDArray[np.int64]
 BUNDLED_TAGGER = Path(__file__).with_name("tagger.safetensors")
 """Bundled tagger; see docs/results/confidence.md."""
 
-EQUAL = (1.0,) * len(LEVELS)
+EQUAL = (1.0,) * len(TAGGER_LEVELS)
 CLIMATEX_MIX = (50.0, 100.0, 100.0, 50.0)
 """Number of statements of low, medium, high and very high confidence in ClimateX's test set."""
 MIXES: Mapping[str, tuple[float, ...] | None] = MappingProxyType({
@@ -88,9 +88,9 @@ class Tagger(TextClassifier):
     FORMAT = ModelFormat("climassay-confidence-tagger", 1, "confidence tagger", "climassay confidence tag train")
 
     @property
-    def levels(self) -> tuple[Tag, ...]:
+    def levels(self) -> tuple[Level, ...]:
         """Levels from the lowest to the highest."""
-        return cast("tuple[Tag, ...]", self.classes)
+        return cast("tuple[Level, ...]", self.classes)
 
     @property
     def confusion(self) -> FloatArray | None:
@@ -130,10 +130,10 @@ class Tagger(TextClassifier):
         return super().load(Path(path))
 
     @classmethod
-    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+    def build(cls, metadata: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
         """Restore a tagger from saved metadata and arrays; see :meth:`TextClassifier.build`."""
-        tagger = super().build(facts, arrays)
-        if [tag for tag in TAGS if tag in tagger.classes] != list(tagger.classes):
+        tagger = super().build(metadata, arrays)
+        if [tag for tag in LEVELS if tag in tagger.classes] != list(tagger.classes):
             raise ValueError("its levels are others")
         return tagger
 
@@ -150,7 +150,7 @@ def make_training_texts(
 ) -> TrainingTexts:
     """Return labelled statements as training texts, grouped by their sections."""
     return TrainingTexts(
-        [item.item.read() for item in items], [item.tag for item in items], LEVELS,
+        [item.item.read() for item in items], [item.tag for item in items], TAGGER_LEVELS,
         groups=[item.section for item in items], models=models, on_progress=on_progress,
     )  # fmt: skip
 
@@ -177,11 +177,11 @@ def evaluate_on_mixes(
         resamples: Number of bootstrap samples.
         seed: Seed of the bootstrap.
     """
-    counts = np.bincount(truth, minlength=len(LEVELS))
+    counts = np.bincount(truth, minlength=len(TAGGER_LEVELS))
     training_shares = class_shares(counts) if shares is None else shares
     return {
         name: evaluate(
-            truth, probabilities if mix is None else reweight(probabilities, training_shares, mix), LEVELS,
+            truth, probabilities if mix is None else reweight(probabilities, training_shares, mix), TAGGER_LEVELS,
             groups=groups, mix=mix, resamples=resamples, seed=seed,
         )
         for name, mix in MIXES.items()

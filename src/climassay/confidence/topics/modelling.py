@@ -66,8 +66,8 @@ class Grouping:
     outliers: NDArray[np.bool_]
     """Mask of the statements outside every cluster, shape [n]."""
     words: tuple[tuple[str, ...], ...]
-    joined: tuple[int, ...]
-    """Number of clusters that were merged into each group."""
+    clusters_per_group: tuple[int, ...]
+    """Number of clusters that were merged to form each group."""
     centres: FloatArray
     """Unit vectors of each group's centre, which is the mean of the group's statements inside clusters, shape [groups,
     width]."""
@@ -311,7 +311,7 @@ Topics are only attributed if there are several reports.
 
 @dataclass(frozen=True, slots=True)
 class FittedTopics:
-    """Fitted topics, each named after its most characteristic words."""
+    """Topics found among statements, each named after its most characteristic words, with their vectors."""
 
     model: TopicModel
     centres: NDArray[np.float32]
@@ -384,7 +384,7 @@ def fit_topics(
     )
     outliers = int(grouping.outliers.sum())
     model = TopicModel(
-        topics, tuple(assigned_statements), sum(grouping.joined), outliers, encoder.fingerprint, settings
+        topics, tuple(assigned_statements), sum(grouping.clusters_per_group), outliers, encoder.fingerprint, settings
     )
     member_vectors = tuple(tagged_vectors[grouping.groups == number] for number in range(len(topics)))
     return FittedTopics(model, grouping.centres, member_vectors)
@@ -492,7 +492,7 @@ def _make_topic(
     grouping: Grouping,
     has_reports: bool,
 ) -> Topic:
-    """Return a topic named by its statements' phrases; vectors have the shape [tagged, width]."""
+    """Return a topic named after phrases in its statements; ``vectors`` has the shape [tagged statements, width]."""
     members = np.flatnonzero(grouping.groups == number)
     core_members = members[~grouping.outliers[members]]
     order = np.argsort(-(vectors[core_members] @ grouping.centres[number]), kind="stable")
@@ -512,7 +512,7 @@ def _make_topic(
         words,
         len(members),
         len(members) - len(core_members),
-        grouping.joined[number],
+        grouping.clusters_per_group[number],
         tuple(examples),
         report=report if has_reports and n_in_report >= ONE_REPORT_SHARE * len(members) else None,
     )

@@ -93,11 +93,11 @@ MAX_PHRASE_NAME_CHARACTERS = 60
 class _Word(NamedTuple):
     lower: str
     surface: str
-    first: bool
+    is_first: bool
     """Whether the word begins a sentence."""
-    joined: bool
+    is_joined: bool
     """Whether only a space separates the word from the previous one."""
-    unit: bool
+    is_unit: bool
 
 
 def normalise_formulas(text: str) -> str:
@@ -113,7 +113,7 @@ def split_terms(text: str) -> Iterator[str]:
             previous = ""
             continue
         yield word.lower
-        if previous and word.joined:
+        if previous and word.is_joined:
             yield f"{previous} {word.lower}"
         previous = word.lower
 
@@ -143,7 +143,7 @@ def _spell_terms(words: Sequence[str], texts: Sequence[Sequence[_Word]]) -> tupl
     forms: dict[str, Counter[str]] = {}
     for text in texts:
         for word in text:
-            if not word.first or _is_name(word.surface):
+            if not word.is_first or _is_name(word.surface):
                 forms.setdefault(word.lower, Counter())[word.surface] += 1
     return tuple(
         " ".join(_select_plainest_form(forms[part]) if part in forms else part for part in word.split())
@@ -207,7 +207,7 @@ def _find_noun_phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -
         return ""
     spellings = Counter(tuple(word.lower for word in text[start:end]) for text, start, end in final_spans)
     spelling = min(spellings, key=lambda words: (-spellings[words], words))
-    inner_spans = [text[start:end] for text, start, end in final_spans if not text[start].first]
+    inner_spans = [text[start:end] for text, start, end in final_spans if not text[start].is_first]
     forms = Counter(
         " ".join(word.surface for word in span)
         for span in inner_spans
@@ -226,9 +226,9 @@ def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tup
     right_extensions: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
     left_extensions: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
     for text, start, end in spans:
-        if end < len(text) and text[end].joined and _is_term(text[end]):
+        if end < len(text) and text[end].is_joined and _is_term(text[end]):
             right_extensions.setdefault(_remove_plural(text[end].lower), []).append((text, start, end + 1))
-        if start and text[start].joined and _is_term(text[start - 1]) and not _is_verb_form(text[start - 1].lower):
+        if start and text[start].is_joined and _is_term(text[start - 1]) and not _is_verb_form(text[start - 1].lower):
             left_extensions.setdefault(text[start - 1].lower, []).append((text, start - 1, end))
     for neighbours in (right_extensions, left_extensions):
         largest_group = max(neighbours.values(), key=len, default=[])
@@ -244,14 +244,14 @@ def _is_verb_form(word: str) -> bool:
 
 def _is_phrase_end(text: Sequence[_Word], start: int, end: int) -> bool:
     """Return whether ``text[start:end]`` is a complete phrase that is not part of a predicate."""
-    is_at_boundary = end == len(text) or not text[end].joined or text[end].lower in _word_set(_AFTER_PHRASE)
-    is_predicate = start > 0 and text[start].joined and text[start - 1].lower in _word_set(_BEFORE_PREDICATE)
+    is_at_boundary = end == len(text) or not text[end].is_joined or text[end].lower in _word_set(_AFTER_PHRASE)
+    is_predicate = start > 0 and text[start].is_joined and text[start - 1].lower in _word_set(_BEFORE_PREDICATE)
     return is_at_boundary and not is_predicate
 
 
 def _has_number(text: Sequence[_Word], end: int) -> bool:
     """Return whether a number follows ``text[:end]``. If so, a phrase that ends there is incomplete."""
-    return end < len(text) and text[end].joined and text[end].lower.isdigit()
+    return end < len(text) and text[end].is_joined and text[end].lower.isdigit()
 
 
 def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
@@ -266,7 +266,7 @@ def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
         right_word.lower
         for text in texts
         for left_word, right_word in pairwise(text)
-        if left_word.lower == word and right_word.joined
+        if left_word.lower == word and right_word.is_joined
     ]
     if sum(following_word in ("with", "by") for following_word in following_words) > len(following_words) / 2:
         return True
@@ -283,8 +283,8 @@ def _find_occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[
         if (
             _remove_plural(span[-1].lower) == last_word
             and all(word.lower == part for word, part in zip(span, first_words, strict=False))
-            and all(word.joined for word in span[1:])
-            and not any(word.unit for word in span)
+            and all(word.is_joined for word in span[1:])
+            and not any(word.is_unit for word in span)
         ):
             yield start
 
@@ -305,7 +305,7 @@ def _is_name(word: str) -> bool:
 def _is_term(word: _Word) -> bool:
     return (
         len(word.lower) > 1
-        and not word.unit
+        and not word.is_unit
         and _LETTERS.match(word.lower) is not None
         and word.lower not in _stop_words()
     )

@@ -32,7 +32,7 @@ from climassay.confidence.trends.scores import (
     measure_changes,
     select_cases,
 )
-from climassay.confidence.vocabulary import TAGS, Tag, score
+from climassay.confidence.vocabulary import LEVELS, Level, score
 from climassay.errors import InputError
 from climassay.io import parse_rows, read_bytes
 from climassay.statistics import Estimate, proportion
@@ -48,7 +48,7 @@ N_SAMPLES = 300
 class Predictions:
     """A tagger's probabilities by statement."""
 
-    levels: tuple[Tag, ...]
+    levels: tuple[Level, ...]
     """Levels, lowest first."""
     probabilities: Mapping[str, FloatArray]
     """Probabilities of the levels by statement id, shape [levels] each."""
@@ -110,10 +110,10 @@ def read_predictions(path: Path) -> Predictions:
     for row in parse_rows(path, read_bytes(path)):
         cells = {name.removeprefix("probabilities."): cell for name, cell in row.items()}
         rows.append({**cells, **cells["probabilities"]} if isinstance(cells.get("probabilities"), dict) else cells)
-    levels = tuple(tag for tag in TAGS if rows and tag in rows[0])
+    levels = tuple(tag for tag in LEVELS if rows and tag in rows[0])
     if len(levels) < 2:
         raise InputError(
-            f"{path} needs columns id and a probability for each level, for example {', '.join(TAGS[1:])}."
+            f"{path} needs columns id and a probability for each level, for example {', '.join(LEVELS[1:])}."
         )
     results: dict[str, FloatArray] = {}
     for number, row in enumerate(rows, start=1):

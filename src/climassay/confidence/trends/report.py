@@ -10,7 +10,7 @@ from typing import Any
 from climassay.confidence.topics.topic import OUTSIDE, report_table, topic_table
 from climassay.confidence.trends.analysis import TrendAnalysis, find_gap_reasons
 from climassay.confidence.trends.scores import MIN_SECTIONS, TopicDeviation, TopicScore
-from climassay.confidence.vocabulary import TAGS
+from climassay.confidence.vocabulary import LEVELS
 from climassay.reporting import (
     Axis,
     Category,
@@ -140,7 +140,7 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
             ),
             position,
         )
-        for tag, position in zip(TAGS, _TAG_POSITIONS, strict=True)
+        for tag, position in zip(LEVELS, _TAG_POSITIONS, strict=True)
     )
     x, y = (
         [statement.x or 0.0 for statement in mapped_statements],
@@ -225,7 +225,7 @@ def _axis_without_ticks(label: str, values: list[float]) -> Axis:
 
 
 def _categories() -> tuple[Category, ...]:
-    return tuple(Category(tag, position) for tag, position in zip(TAGS, _TAG_POSITIONS, strict=True))
+    return tuple(Category(tag, position) for tag, position in zip(LEVELS, _TAG_POSITIONS, strict=True))
 
 
 _MINUS = "\N{MINUS SIGN}"
@@ -289,7 +289,7 @@ def score_rows(analysis: TrendAnalysis) -> Table:
         )
         for score in (*results, analysis.scores.overall)
     ]
-    headings = ["topic", analysis.cases.kind, "score", "low", "high", "statements", "sections", *TAGS]
+    headings = ["topic", analysis.cases.kind, "score", "low", "high", "statements", "sections", *LEVELS]
     return Table.of("Scores", headings, rows, left=2)
 
 
@@ -304,7 +304,7 @@ def share_table(analysis: TrendAnalysis) -> Table:
         for name, score in named_scores
     ]
     strong_rows = range(len(scores.by_topic), len(rows))
-    return Table.of("Share of each tag in per cent", ["", *TAGS, "statements"], rows, strong=list(strong_rows))
+    return Table.of("Share of each tag in per cent", ["", *LEVELS, "statements"], rows, strong=list(strong_rows))
 
 
 def deviation_table(analysis: TrendAnalysis) -> Table:
@@ -567,7 +567,7 @@ def summarise(analysis: TrendAnalysis) -> list[str]:
     scores, kind = analysis.scores, analysis.cases.kind
     overall = scores.overall
     shares = ", ".join(
-        f"{tag} {100 * count / overall.n:.1f}%" for tag, count in zip(TAGS, overall.counts, strict=True) if count
+        f"{tag} {100 * count / overall.n:.1f}%" for tag, count in zip(LEVELS, overall.counts, strict=True) if count
     )
     sentences = [
         f"The mean score is {_format_with_interval(overall)} on a scale from \N{MINUS SIGN}2 to 2. Tags: {shares}."
@@ -630,15 +630,15 @@ def trend_data(analysis: TrendAnalysis) -> dict[str, Any]:
         "by_topic": [_score_data(analysis, score) for score in scores.by_topic],
         "cells": [_score_data(analysis, score) for score in scores.cells.values()],
         "deviations": [{"name": model.name(d.topic), **asdict(d)} for d in scores.deviations],
-        "changes": [{"name": _name(analysis, c.topic), **asdict(c), "change": c.value} for c in analysis.changes],
+        "changes": [{"name": _topic_name(analysis, c.topic), **asdict(c), "change": c.value} for c in analysis.changes],
         "untagged_reports": [asdict(report) for report in analysis.untagged_reports],
         "coverage": [{**asdict(coverage), "share": coverage.share} for coverage in analysis.coverage],
         "tagger": [asdict(accuracy) for accuracy in analysis.accuracies],
-        "untagged": [{"name": _name(analysis, score.topic), **asdict(score)} for score in analysis.untagged],
+        "untagged": [{"name": _topic_name(analysis, score.topic), **asdict(score)} for score in analysis.untagged],
     }
 
 
-def _name(analysis: TrendAnalysis, topic: int | None) -> str | None:
+def _topic_name(analysis: TrendAnalysis, topic: int | None) -> str | None:
     return None if topic is None else analysis.model.name(topic)
 
 
@@ -649,12 +649,12 @@ def _format_with_interval(score: TopicScore) -> str:
 def _score_data(analysis: TrendAnalysis, score: TopicScore) -> dict[str, Any]:
     return {
         "topic": score.topic,
-        "name": _name(analysis, score.topic),
+        "name": _topic_name(analysis, score.topic),
         "column": score.column,
         "score": score.value,
         "low": score.interval.low if score.interval else None,
         "high": score.interval.high if score.interval else None,
         "n": score.n,
         "sections": score.sections,
-        "tags": dict(zip(TAGS, score.counts, strict=True)),
+        "tags": dict(zip(LEVELS, score.counts, strict=True)),
     }

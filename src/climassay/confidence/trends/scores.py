@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from climassay.confidence.statement import Statement
 from climassay.confidence.topics import OUTSIDE, TopicModel
-from climassay.confidence.vocabulary import TAGS, Tag, score
+from climassay.confidence.vocabulary import LEVELS, Level, score
 from climassay.errors import InputError
 from climassay.statistics import Estimate, Interval, holm
 
@@ -43,7 +43,7 @@ class TrendStatement:
     """Cycle, working group or report of the statement."""
     section: tuple[str, str]
     """Document and section; statements of one section are not independent."""
-    tag: Tag | None
+    tag: Level | None
 
     @property
     def score(self) -> int:
@@ -217,7 +217,7 @@ class _SectionSums:
             sum(
                 n for (t, c, tag), n in self.tags.items() if topic in (None, t) and column in (None, c) and tag == level
             )
-            for level in TAGS
+            for level in LEVELS
         )
         has_statements, total, interval = counts > 0, counts.sum(), None
         if has_statements.sum() >= MIN_SECTIONS:

@@ -29,7 +29,7 @@ _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _PAGE_TYPES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
 MAX_PAGES = 20_000
-MAX_GROWTH = 100
+MAX_COMPRESSION_RATIO = 100
 """Maximum ratio of decompressed to compressed size; text rarely reaches 10, a zip bomb 1000."""
 MAX_UNCHECKED_BYTES = 16 * MEBIBYTE
 """The ratio is not checked up to this decompressed size in bytes."""
@@ -82,12 +82,12 @@ def check_decompressed_size(
     The sizes are those stated in the archive; zipfile does not read more of an entry than its header states.
 
     Raises:
-        DocumentError: The decompressed size exceeds ``options.max_bytes``, or :data:`MAX_GROWTH` times the compressed
-            size.
+        DocumentError: The decompressed size exceeds ``options.max_bytes``, or :data:`MAX_COMPRESSION_RATIO` times the
+            compressed size.
     """
     if n_decompressed_bytes > options.max_bytes:
         raise DocumentError(f"{source} unpacks to more than the limit of {options.max_bytes >> 20} MB.")
-    if n_decompressed_bytes > MAX_UNCHECKED_BYTES and n_decompressed_bytes > MAX_GROWTH * n_compressed_bytes:
+    if n_decompressed_bytes > MAX_UNCHECKED_BYTES and n_decompressed_bytes > MAX_COMPRESSION_RATIO * n_compressed_bytes:
         raise DocumentError(
             f"{source} was not read: it grows {n_decompressed_bytes // n_compressed_bytes:,} times when unpacked, "
             "as attacks do, not books."

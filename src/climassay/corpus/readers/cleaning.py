@@ -32,8 +32,8 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS_AT_END = re.compile(r"[^\W\d_]*\Z")
 _WORD_AT_START = re.compile(r"\s*((?:[^\W_]|-(?=[^\W_]))*)")
 _DIGITS = re.compile(r"\d+")
-MAX_WORD = 60
-MIN_COMPOUND_PART = 3
+MAX_WORD_CHARACTERS = 60
+MIN_COMPOUND_PART_LETTERS = 3
 
 
 def clean(text: str) -> str:
@@ -99,7 +99,7 @@ def _replace_broken_words(text: str, resolve: Callable[[str, str], str]) -> str:
     first_part, *other_parts = text.split(LINE_END_HYPHEN)
     result = first_part
     for part in other_parts:
-        left_match = _LETTERS_AT_END.search(result, max(0, len(result) - MAX_WORD))
+        left_match = _LETTERS_AT_END.search(result, max(0, len(result) - MAX_WORD_CHARACTERS))
         left_part = left_match.group() if left_match else ""
         right_match = _WORD_AT_START.match(part)
         right_part = right_match.group(1) if right_match else ""
@@ -120,7 +120,7 @@ def _join_word_parts(left_part: str, right_part: str, vocabulary: Counter[str]) 
     if n_joined != n_compound:
         return left_part + right_part if n_joined > n_compound else f"{left_part}-{right_part}"
     are_words = vocabulary[lower_case_left] > 0 and vocabulary[lower_case_right.split("-")[0]] > 0
-    if are_words and min(len(left_part), len(right_part)) >= MIN_COMPOUND_PART:
+    if are_words and min(len(left_part), len(right_part)) >= MIN_COMPOUND_PART_LETTERS:
         return f"{left_part}-{right_part}"
     return left_part + right_part
 

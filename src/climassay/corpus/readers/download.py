@@ -1,13 +1,14 @@
 """Download a document whose web address the user names; addresses found in documents or answers are never fetched."""
 
 import codecs
+import ipaddress
 import tempfile
 import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
 from dataclasses import replace
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
@@ -67,7 +68,8 @@ def download(address: str, folder: Path, max_bytes: int) -> Path:
     encoding only the response states is saved as UTF-8 with a byte order mark.
 
     Args:
-        address: Web address; redirections to other web addresses are followed.
+        address: Web address. Redirections to other web addresses are followed, but not from a server on the internet to
+            one on this machine or its network, whose pages only this machine may be able to read.
         folder: Folder in which the subfolder is created.
         max_bytes: Maximum size in bytes, compressed and decompressed.
 
@@ -77,13 +79,13 @@ def download(address: str, folder: Path, max_bytes: int) -> Path:
     """
     try:
         request = urllib.request.Request(_encode_address(address), headers={"User-Agent": "climassay"})
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+        with _make_opener().open(request, timeout=TIMEOUT_SECONDS) as response:
             data, headers = _read_body(response, address, max_bytes), response.headers
         if headers.get("Content-Encoding", "").lower() in ("gzip", "x-gzip"):
             data = decompress(data, max_bytes)
     except urllib.error.HTTPError as error:
         with error:
-            reason = f"{error.code} {error.reason}".strip()
+            reason = f"{error.code} {' '.join(str(error.reason).split())}".strip()
         if error.code in (401, 403, 429):
             hint = "open it in a browser, save it, and name the file"
             raise DocumentError(f"{address} was refused by its server ({reason}): {hint}.") from None
@@ -100,6 +102,50 @@ def download(address: str, folder: Path, max_bytes: int) -> Path:
     file = Path(tempfile.mkdtemp(dir=folder)) / name
     file.write_bytes(data)
     return file
+
+
+def _make_opener() -> urllib.request.OpenerDirector:
+    """Return an opener for one download, which speaks HTTP only and does not leave the internet once it is there."""
+    is_first_public: bool | None = None
+
+    def check_peer(connection: HTTPConnection) -> None:
+        # A name may lead elsewhere each time that it is looked up, so the address of the open connection decides.
+        nonlocal is_first_public
+        is_public = _is_public(connection.sock.getpeername()[0])
+        if is_first_public is None:
+            is_first_public = is_public
+        if is_first_public and not is_public:
+            connection.close()
+            raise OSError(f"it redirects to {connection.host}, which is not on the internet")
+
+    class Connection(HTTPConnection):
+        def connect(self) -> None:
+            super().connect()
+            check_peer(self)
+
+    class SecureConnection(HTTPSConnection):
+        def connect(self) -> None:
+            super().connect()
+            check_peer(self)
+
+    class Handler(urllib.request.HTTPHandler):
+        def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+            return self.do_open(Connection, req)
+
+    class SecureHandler(urllib.request.HTTPSHandler):
+        def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+            return self.do_open(SecureConnection, req)
+
+    opener = urllib.request.OpenerDirector()
+    handlers = [Handler(), SecureHandler(), urllib.request.ProxyHandler(), urllib.request.UnknownHandler()]
+    handlers += [urllib.request.HTTPDefaultErrorHandler(), urllib.request.HTTPErrorProcessor()]
+    for handler in (*handlers, urllib.request.HTTPRedirectHandler()):
+        opener.add_handler(handler)
+    return opener
+
+
+def _is_public(address: str) -> bool:
+    return ipaddress.ip_address(address).is_global
 
 
 def _encode_address(address: str) -> str:

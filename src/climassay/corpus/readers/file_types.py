@@ -203,8 +203,8 @@ def _iterate_files(folder: Path) -> Iterator[Path]:
 def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) -> Iterator[ReadResult]:
     """Read files, and all files in folders, one by one; see :func:`read` and :func:`find_files`.
 
-    For each folder that contains files of unknown types, the last results have an entry in ``skipped`` with their
-    number.
+    After all files, one further result is yielded for each folder with files of unknown types; its ``skipped`` states
+    the number of these files.
     """
     files, unknown_endings = _sort_by_type(paths)
     for path in files:

@@ -63,7 +63,7 @@ _SUFFIX = (
     r"buttons?|btns?|icons?|area|text|inner|modal|dialog|overlay|posts?|articles?|stories|items?|news|pages|media|tools?|"
     r"signup|toggle|content|panel|group|this|count|\d+))*"
 )
-_SURE_NAME = re.compile(
+_NAVIGATION_NAME = re.compile(
     rf"{_PREFIX}(?:cookies?|consent|gdpr|didomi|usercentrics|trustarc|newsletter|subscribe|breadcrumbs?|skip[_-]?(?:links?|to|nav)\w*|pagination|pager|"
     r"masthead|site[_-]?(?:header|footer|nav)|ads?|advert\w*|sharing|"
     r"share[_-](?:buttons?|links?|bar|icons?|block|tools?|this)|social[_-](?:links?|media|icons?|share|bar|buttons?|nav)|"
@@ -71,7 +71,7 @@ _SURE_NAME = re.compile(
     re.IGNORECASE,
 )
 """Pattern of class names and ids that only navigation and advertising have."""
-_LIKELY_NAME = re.compile(
+_AMBIGUOUS_NAME = re.compile(
     rf"{_PREFIX}(?:share|social|sidebar|related|comments?|promos?|banner|menu|noprint|teasers?){_SUFFIX}",
     re.IGNORECASE,
 )
@@ -94,20 +94,20 @@ _SENTENCE_END = re.compile(r"[^.][.!?。]['\"”’»)\]]*$")
 _SPACE = re.compile(r"\s+")
 MAX_LINK_SHARE = 0.8
 """A short block that is not a sentence counts as navigation if a higher fraction of its text is links."""
-SHORT_BLOCK = 120
-MAX_NAVIGATION_LENGTH = 600
+MAX_SHORT_BLOCK_CHARACTERS = 120
+MAX_NAVIGATION_CHARACTERS = 600
 """Maximum length of a navigation element in characters. A longer element is omitted only if it is mostly links."""
-SHORT_FORM = 200
-SHORT_NAMED = 200
-MIN_SPACES = 3
+MAX_FORM_CHARACTERS = 200
+MAX_SIDEBAR_CHARACTERS = 200
+MIN_SENTENCE_SPACES = 3
 """An element named like a sidebar is kept if one of its sentences has at least this number of spaces."""
-LINK_HEAVY = 0.5
+MIN_HEAVY_LINK_SHARE = 0.5
 MIN_MAIN_SHARE = 0.3
 """``<main>`` or ``<article>`` is taken as the content if it has at least this fraction of the page's text."""
-MAX_PROSE_OUTSIDE = 0.5
+MAX_OUTSIDE_RATIO = 0.5
 """Maximum ratio of the running text outside the main content element to the text inside it. Above this value, the whole
 page is read."""
-LONG_CELL = 300
+MAX_DATA_CELL_CHARACTERS = 300
 """Maximum length, in characters, of a cell with paragraphs. A table with a longer cell counts as a layout table."""
 MIN_DATA_ROWS = 3
 MIN_DATA_COLUMNS = 3
@@ -132,8 +132,10 @@ def extract_blocks(page: LexborHTMLParser, *, references: bool = False) -> tuple
     if root.mem_id != body.mem_id:
         outside_walker = _Walker(len(body.text()), is_whole_page=True, skipped=root.mem_id)
         outside_walker.walk(body)
-        n_prose_characters = sum(len(block.text) for block in outside_walker.blocks if len(block.text) >= SHORT_BLOCK)
-        if n_prose_characters > MAX_PROSE_OUTSIDE * sum(len(block.text) for block in walker.blocks):
+        n_prose_characters = sum(
+            len(block.text) for block in outside_walker.blocks if len(block.text) >= MAX_SHORT_BLOCK_CHARACTERS
+        )
+        if n_prose_characters > MAX_OUTSIDE_RATIO * sum(len(block.text) for block in walker.blocks):
             walker = _Walker(len(body.text()), is_whole_page=True)
             walker.walk(body)
         else:
@@ -160,7 +162,7 @@ def _find_content_root(body: LexborNode) -> LexborNode:
             n_best_characters = len(longest_node.text(strip=True))
             if (
                 n_best_characters >= MIN_MAIN_SHARE * n_characters
-                and n_other_characters < MAX_PROSE_OUTSIDE * n_best_characters
+                and n_other_characters < MAX_OUTSIDE_RATIO * n_best_characters
             ):
                 return longest_node
     return body
@@ -236,7 +238,7 @@ class _Walker:
             if tag == "figure" and node.css_first("img, svg, picture, object, iframe, video, canvas") is not None:
                 self.omitted_counts[FIGURES] += 1
             return [_Siblings(node.iter(include_text=True), siblings.in_link, is_block=True)]
-        parts = self._inline_parts(node, tag, siblings)
+        parts = self._convert_inline_node(node, tag, siblings)
         if parts is None:
             return [_list_children(node, tag, siblings)]
         self._parts += parts
@@ -271,7 +273,7 @@ class _Walker:
             elif tag in _BLOCK_TAGS:
                 parts.append(TextPart(" "))
                 stack.append(_Siblings(child.iter(include_text=True), siblings.in_link, is_block=True))
-            elif (inline_parts := self._inline_parts(child, tag, siblings)) is not None:
+            elif (inline_parts := self._convert_inline_node(child, tag, siblings)) is not None:
                 parts += inline_parts
             else:
                 stack.append(_list_children(child, tag, siblings))
@@ -282,7 +284,7 @@ class _Walker:
         self.omitted_counts[NOTE_MARKS] += joined_text.n_note_marks
         return clean(joined_text.text)
 
-    def _inline_parts(self, node: LexborNode, tag: str, siblings: _Siblings) -> list[TextPart] | None:
+    def _convert_inline_node(self, node: LexborNode, tag: str, siblings: _Siblings) -> list[TextPart] | None:
         """Return the parts of an inline node; None if its children must be visited separately."""
         if tag == "-text":
             return [TextPart(node.text(deep=False) or "")]
@@ -331,35 +333,37 @@ class _Walker:
         """Return whether an element is navigation or advertising, judged by its tag, role, names, length and links."""
         kind = tag if tag in _NAVIGATION_TAGS else _NAVIGATION_ROLES.get(attributes.get("role") or "", "")
         names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".split() if tag in _NAMED_TAGS else []
-        is_sure = any(map(_SURE_NAME.fullmatch, names))
-        is_likely = any(map(_LIKELY_NAME.fullmatch, names))
-        if not (kind or is_sure or is_likely) or self._scans_left < 0:
+        has_navigation_name = any(map(_NAVIGATION_NAME.fullmatch, names))
+        has_ambiguous_name = any(map(_AMBIGUOUS_NAME.fullmatch, names))
+        if not (kind or has_navigation_name or has_ambiguous_name) or self._scans_left < 0:
             return False
         if kind == "button":
             return True
-        if kind == "header" and not (self._is_whole_page or is_sure or is_likely):
+        if kind == "header" and not (self._is_whole_page or has_navigation_name or has_ambiguous_name):
             kind = ""
         text = _SPACE.sub(" ", node.text(separator=" ")).strip()
         self._scans_left -= len(text)
         length = len(text) or 1
         if (
             node.css_first("h1, main, article, [role=main]") is not None
-            or 2 * length > self._page_length > MAX_NAVIGATION_LENGTH
+            or 2 * length > self._page_length > MAX_NAVIGATION_CHARACTERS
         ):
             return False
-        is_link_heavy = sum(len(link.text(strip=True)) for link in node.css("a")) > LINK_HEAVY * length
+        is_link_heavy = sum(len(link.text(strip=True)) for link in node.css("a")) > MIN_HEAVY_LINK_SHARE * length
         has_heading = node.css_first("h2, h3, h4, h5, h6") is not None
         if kind in ("nav", "menu", "dialog", "footer"):
-            return is_link_heavy or length < MAX_NAVIGATION_LENGTH
+            return is_link_heavy or length < MAX_NAVIGATION_CHARACTERS
         if kind == "form" or kind == "search":
-            return is_link_heavy or (length < SHORT_FORM and not has_heading and node.css_first("table") is None)
-        if is_sure:
-            return is_link_heavy or length < MAX_NAVIGATION_LENGTH
-        if is_likely or kind == "header":
-            is_sentence = kind != "header" and _SENTENCE_END.search(text) and text.count(" ") >= MIN_SPACES
-            return is_link_heavy or (length < SHORT_NAMED and not has_heading and not is_sentence)
+            return is_link_heavy or (
+                length < MAX_FORM_CHARACTERS and not has_heading and node.css_first("table") is None
+            )
+        if has_navigation_name:
+            return is_link_heavy or length < MAX_NAVIGATION_CHARACTERS
+        if has_ambiguous_name or kind == "header":
+            is_sentence = kind != "header" and _SENTENCE_END.search(text) and text.count(" ") >= MIN_SENTENCE_SPACES
+            return is_link_heavy or (length < MAX_SIDEBAR_CHARACTERS and not has_heading and not is_sentence)
         if kind == "aside":
-            return is_link_heavy or (length < SHORT_BLOCK and _SENTENCE_OR_FIGURE.search(text) is None)
+            return is_link_heavy or (length < MAX_SHORT_BLOCK_CHARACTERS and _SENTENCE_OR_FIGURE.search(text) is None)
         return False
 
     def _add_table(self, table: LexborNode) -> "list[_Siblings]":
@@ -398,7 +402,7 @@ class _Walker:
         if not self._parts:
             return
         text = self._join_parts(self._parts)
-        is_short = len(text) < SHORT_BLOCK and not _SENTENCE_END.search(text)
+        is_short = len(text) < MAX_SHORT_BLOCK_CHARACTERS and not _SENTENCE_END.search(text)
         is_navigation = is_short and self._n_linked_characters > MAX_LINK_SHARE * len(text)
         self._parts.clear()
         self._n_linked_characters = 0
@@ -488,10 +492,16 @@ def _is_layout(table: LexborNode, rows: list[LexborNode]) -> bool:
     if n_columns <= 1 or has_table or table.css_first("article, main, h1, h2") is not None:
         return True
     if len(cells) == 1:
-        return table.css_first("p, ul, ol, div") is not None or any(len(cell.text()) > LONG_CELL for cell in cells[0])
+        return table.css_first("p, ul, ol, div") is not None or any(
+            len(cell.text()) > MAX_DATA_CELL_CHARACTERS for cell in cells[0]
+        )
     if len(cells) >= MIN_DATA_ROWS and n_columns >= MIN_DATA_COLUMNS:
         return False
-    return any(len(cell.css("p, h3, h4, h5, h6")) > 1 and len(cell.text()) > LONG_CELL for row in cells for cell in row)
+    return any(
+        len(cell.css("p, h3, h4, h5, h6")) > 1 and len(cell.text()) > MAX_DATA_CELL_CHARACTERS
+        for row in cells
+        for cell in row
+    )
 
 
 def _count_title_rows(grid: list[list[str | None]]) -> int:

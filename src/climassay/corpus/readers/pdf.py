@@ -48,13 +48,13 @@ from climassay.reporting.marking import letters
 HEADER_BYTES = 1024
 """Number of bytes at the beginning of a file that must contain the PDF signature."""
 TRAILER_BYTES = 2048
-MAX_TITLE = 200
+MAX_TITLE_CHARACTERS = 200
 MAX_TEXT_OBJECTS = 50_000
 """Maximum number of text objects on a page, ten times as many as on a page full of numbers. Reading a larger number
 would take minutes."""
 MAX_CHARACTERS = 1_000_000
 """Maximum number of characters of a page."""
-_IMAGES = frozenset({pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM})
+_IMAGE_OBJECT_TYPES = frozenset({pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM})
 _OPENING_PAGES = 4
 """Number of first pages in which a recommended citation of the document is searched for."""
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
@@ -164,7 +164,7 @@ def _read_pages(
         if not page:
             damaged_pages.append(number)
             continue
-        # More pieces of text than a page for people has; counted before any is read.
+        # Counted before any text is read, since reading so many objects would take minutes.
         if _list_object_types(page, MAX_TEXT_OBJECTS).count(pdfium.FPDF_PAGEOBJ_TEXT) > MAX_TEXT_OBJECTS:
             overfull_pages.append(number)
             pdfium.FPDF_ClosePage(page)
@@ -181,7 +181,7 @@ def _read_pages(
                 pages.append(turned_page)
         if not pages or pages[-1].number != number:
             pages.append(PdfPage(number, width, height, []))
-            if number not in overfull_pages and _IMAGES.intersection(_list_object_types(page)):
+            if number not in overfull_pages and _IMAGE_OBJECT_TYPES.intersection(_list_object_types(page)):
                 image_pages.append(number)
         pdfium.FPDFText_ClosePage(text_page)
         pdfium.FPDF_ClosePage(page)
@@ -238,27 +238,27 @@ def _find_title(metadata: str, pages: Sequence[PdfPage]) -> str:
     max_size = max(line.size for line in first_lines)
     lines = [line for line in first_lines if line.size > 0.95 * max_size]
     title = _CHAPTER_NUMBER.sub("", clean(" ".join(line.text for line in lines)))
-    return title if len(title) <= MAX_TITLE else clean(lines[0].text)
+    return title if len(title) <= MAX_TITLE_CHARACTERS else clean(lines[0].text)
 
 
-MAX_SIDE = 1500
+MAX_SIDE_PIXELS = 1500
 """Length of the longer side of the image, in pixels (about 130 pixels per inch of a printed page)."""
 MAX_BOXES = 20_000
 """Maximum number of characters of a page whose positions are computed; printed pages have several thousand."""
 MAX_OBJECTS = 500_000
 """Maximum number of lines, images and text objects of a page that can be rendered."""
-CONTEXT = 60
+CONTEXT_LETTERS = 60
 """Number of letters before and after a quotation that are compared if the quotation occurs several times on the page.
 """
-MIN_PART = 8
+MIN_PART_LETTERS = 8
 """Minimum number of letters in a matching part of a quotation. Shorter matches are ignored as coincidences."""
-MIN_MATCHED = 0.8
+MIN_MATCHED_SHARE = 0.8
 """Minimum fraction of a quotation's letters that the matching parts must cover."""
-MAX_GAP = 1500
+MAX_GAP_LETTERS = 1500
 """Maximum number of letters between matching parts; a figure's caption or another column may separate them."""
-EDGE = 20
+EDGE_LETTERS = 20
 """Number of letters on each side of a page break that are used to locate a quotation across the break."""
-SAME_LINE = 0.5
+MIN_LINE_OVERLAP = 0.5
 """Minimum vertical overlap of two characters on one line, as a fraction of the height of the smaller one."""
 
 _CHARACTER_REPLACEMENTS = str.maketrans({"\r": " ", "\x02": "-", LINE_END_HYPHEN: "-"})
@@ -309,7 +309,7 @@ class DrawnPage:
                 (start, end + _count_common_prefix(closing_punctuation, self.text[end:])) for start, end in spans
             )
 
-        letters_before, letters_after = letters(before)[0][-CONTEXT:], letters(after)[0][:CONTEXT]
+        letters_before, letters_after = letters(before)[0][-CONTEXT_LETTERS:], letters(after)[0][:CONTEXT_LETTERS]
         for context_before, context_after in (
             (letters_before, letters_after),
             (letters_before, ""),
@@ -333,7 +333,7 @@ class DrawnPage:
                 continue
             if line is not None:
                 shared_height = min(line[3], bottom) - max(line[1], top)
-                if left >= line[0] and shared_height >= SAME_LINE * min(line[3] - line[1], bottom - top):
+                if left >= line[0] and shared_height >= MIN_LINE_OVERLAP * min(line[3] - line[1], bottom - top):
                     line = (line[0], min(line[1], top), max(line[2], right), max(line[3], bottom))
                     continue
                 yield line
@@ -346,10 +346,12 @@ def _find_parts(page_letters: str, quote_letters: str) -> list[tuple[int, int]]:
     """Return the page spans, in letters, of a quotation's matching parts; empty if they cover too little of it."""
     matcher = SequenceMatcher(None, page_letters, quote_letters, autojunk=False)
     longest_match = matcher.find_longest_match()
-    search_start = max(0, longest_match.a - longest_match.b - MAX_GAP)
-    matcher.set_seq1(page_letters[search_start : longest_match.a + len(quote_letters) - longest_match.b + MAX_GAP])
-    parts = [part for part in matcher.get_matching_blocks() if part.size >= MIN_PART]
-    if sum(part.size for part in parts) < MIN_MATCHED * len(quote_letters):
+    search_start = max(0, longest_match.a - longest_match.b - MAX_GAP_LETTERS)
+    matcher.set_seq1(
+        page_letters[search_start : longest_match.a + len(quote_letters) - longest_match.b + MAX_GAP_LETTERS]
+    )
+    parts = [part for part in matcher.get_matching_blocks() if part.size >= MIN_PART_LETTERS]
+    if sum(part.size for part in parts) < MIN_MATCHED_SHARE * len(quote_letters):
         return []
     return [(search_start + part.a, search_start + part.a + part.size) for part in parts]
 
@@ -362,10 +364,10 @@ def _find_at_edge(
     The quotation is found by its first letters and the letters before it, or by its last letters and those after it.
     The result is empty if the page contains neither.
     """
-    letters_before, letters_after = letters_before[-EDGE:], letters_after[:EDGE]
+    letters_before, letters_after = letters_before[-EDGE_LETTERS:], letters_after[:EDGE_LETTERS]
     start_pattern, end_pattern = (
-        letters_before + quote_letters[: 2 * EDGE - len(letters_before)],
-        quote_letters[len(letters_after) - 2 * EDGE :] + letters_after,
+        letters_before + quote_letters[: 2 * EDGE_LETTERS - len(letters_before)],
+        quote_letters[len(letters_after) - 2 * EDGE_LETTERS :] + letters_after,
     )
     if (index := page_letters.rfind(start_pattern)) >= 0:
         start = index + len(letters_before)
@@ -401,7 +403,7 @@ def draw_page(data: bytes, number: int) -> DrawnPage:
         if pdfium.FPDFPage_CountObjects(page.raw) > MAX_OBJECTS:
             raise DocumentError(f"Page {number} has too much on it to be drawn.")
         size = page.get_size()
-        scale = MAX_SIDE / max(*size, 1.0)
+        scale = MAX_SIDE_PIXELS / max(*size, 1.0)
         bitmap = page.render(scale=scale, rev_byteorder=True)
         pixels = bitmap.to_numpy()[:, :, :3] if bitmap.n_channels > 3 else bitmap.to_numpy()
         height, width = pixels.shape[:2]
@@ -428,12 +430,12 @@ def _read_characters(page: object, width: int, height: int) -> tuple[str, tuple[
             for page_x, page_y in ((box.left, box.top), (box.right, box.bottom)):
                 pdfium.FPDF_PageToDevice(page, 0, 0, width, height, 0, page_x, page_y, device_x, device_y)
                 corners.append((min(max(device_x.value, 0), width), min(max(device_y.value, 0), height)))
-            # On a turned page the corners change places.
+            # On a rotated page the corners are swapped.
             (left, right), (top, bottom) = (sorted(pair) for pair in zip(*corners, strict=True))
             boxes.append((left, top, right, bottom))
     finally:
         pdfium.FPDFText_ClosePage(text_page)
-    # Halves of a character and what is none would not survive their way to a browser.
+    # Surrogates and invalid code points cannot be sent to a browser.
     text = "".join(chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else " " for code in codes)
     return text.translate(_CHARACTER_REPLACEMENTS), tuple(boxes)
 
@@ -447,7 +449,7 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     height, width = pixels.shape[:2]
     rows = np.ascontiguousarray(pixels).reshape(height, -1)
     colour = 2 if rows.shape[1] == 3 * width else 0
-    # Each row less the one above it: most of a page is white or goes straight down, and becomes zeros.
+    # PNG filter 2: each row minus the row above it, which turns most pixels of a page into zeros.
     lines = np.empty((height, rows.shape[1] + 1), np.uint8)
     lines[:, 0] = 2
     lines[:, 1:] = rows

@@ -8,26 +8,26 @@ from statistics import median
 from climassay.corpus.readers.cleaning import mask_digits
 from climassay.corpus.readers.pdf_lines import Line, OmittedCounts, PdfPage, has_leaders
 
-MARGIN_ZONE = 0.13
+MARGIN_SHARE = 0.13
 """Fraction of the page height, at the top and at the bottom, that may contain running heads and feet."""
-MIN_PAGES_REPEATED = 3
+MIN_REPEATED_PAGES = 3
 """Minimum number of pages on which a running head, foot or margin tab has the same position."""
-MAX_REPEATED = 0.6
+MAX_REPEATED_SHARE = 0.6
 """Maximum fraction of a page's lines that may be running heads, feet and tabs."""
-MAX_HEAD_LENGTH = 150
-MAX_HEAD_SIZE = 1.2
+MAX_HEAD_CHARACTERS = 150
+MAX_HEAD_SIZE_RATIO = 1.2
 """Maximum type size of a running head, as a multiple of the usual size; larger type is a title, as on slides."""
-MIN_COLUMN_LINE = 15
+MIN_COLUMN_LINE_CHARACTERS = 15
 """Minimum length of the lines that are used to detect columns, in characters."""
 MIN_COLUMN_LINES = 4
 MAX_NEIGHBOUR_DISTANCE = 8
 """Maximum vertical distance between the baselines of lines side by side in two columns, in points."""
 MAX_NESTED_COLUMNS = 2
-WIDE_SHARE = 0.75
+MIN_WIDE_SHARE = 0.75
 """Minimum width, as a fraction of the text width, of a chunk that spans the columns."""
 _NUMBER_ENDS = re.compile(r"^\W*(\d{1,4}|[ivxl]{1,7})\b|\b(\d{1,4}|[ivxl]{1,7})\W*$")
-CONTENTS_SHARE = 0.25
-MIN_LEADERS = 4
+MIN_CONTENTS_SHARE = 0.25
+MIN_LEADER_LINES = 4
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
 
 
@@ -35,10 +35,10 @@ def drop_running_lines(pages: Sequence[PdfPage], omitted_counts: OmittedCounts) 
     """Remove running heads and feet, page numbers, margin tabs and lines of contents from the pages, and count them."""
     positions = [[_locate_line(line, page) for line in page.lines] for page in pages]
     edge_lines_by_page = [_find_edge_lines(page) for page in pages]
-    min_pages = max(2, min(MIN_PAGES_REPEATED, len(positions) - 1))
+    min_pages = max(2, min(MIN_REPEATED_PAGES, len(positions) - 1))
     counts = Counter(position for page_positions in positions for position in set(page_positions))
     repeated_positions = {position for position, count in counts.items() if count >= min_pages and position[0]}
-    # Offsets that come again on many pages: those numbers are page numbers.
+    # Numbers whose difference from the page's index recurs on many pages are page numbers.
     offset_counts = Counter(
         offset
         for edge_lines in edge_lines_by_page
@@ -47,7 +47,7 @@ def drop_running_lines(pages: Sequence[PdfPage], omitted_counts: OmittedCounts) 
     page_number_offsets = {
         offset
         for offset, count in offset_counts.items()
-        if count >= max(2, min(MIN_PAGES_REPEATED, len(edge_lines_by_page)))
+        if count >= max(2, min(MIN_REPEATED_PAGES, len(edge_lines_by_page)))
     }
     header_positions = _find_header_positions(pages, edge_lines_by_page)
     for page, edge_lines, page_positions in zip(pages, edge_lines_by_page, positions, strict=True):
@@ -57,7 +57,7 @@ def drop_running_lines(pages: Sequence[PdfPage], omitted_counts: OmittedCounts) 
             if _locate_header(line, page) in header_positions or _find_number_offsets(line) & page_number_offsets
         }
         # A page that is nearly all repeated is a copy of others.
-        is_copy = sum(position in repeated_positions for position in page_positions) > MAX_REPEATED * len(
+        is_copy = sum(position in repeated_positions for position in page_positions) > MAX_REPEATED_SHARE * len(
             page_positions
         )
         remaining_lines = [
@@ -68,7 +68,7 @@ def drop_running_lines(pages: Sequence[PdfPage], omitted_counts: OmittedCounts) 
         # Dots lead from a title to a page number, as in a table of contents.
         page.lines = [line for line in remaining_lines if not has_leaders(line)]
         n_contents_lines = len(remaining_lines) - len(page.lines)
-        if n_contents_lines >= MIN_LEADERS and n_contents_lines > CONTENTS_SHARE * len(remaining_lines):
+        if n_contents_lines >= MIN_LEADER_LINES and n_contents_lines > MIN_CONTENTS_SHARE * len(remaining_lines):
             n_contents_lines, page.lines = len(remaining_lines), []
         omitted_counts["running heads and page numbers", page.number] += len(page_positions) - len(remaining_lines)
         omitted_counts["lines of contents", page.number] += n_contents_lines
@@ -83,22 +83,22 @@ def _locate_line(line: Line, page: PdfPage) -> Position:
     Digits are masked in the margins, where page numbers change.
     """
     text = line.text
-    if len(text) > MAX_HEAD_LENGTH:
+    if len(text) > MAX_HEAD_CHARACTERS:
         return "", 0, 0
-    if not MARGIN_ZONE * page.height <= line.y <= (1 - MARGIN_ZONE) * page.height:
+    if not MARGIN_SHARE * page.height <= line.y <= (1 - MARGIN_SHARE) * page.height:
         text = mask_digits(text)
     return text, round(line.x0 / 4), round(line.y / 4)
 
 
 def _find_edge_lines(page: PdfPage) -> list[Line]:
-    """Return all lines on the first and on the last baseline within the margins of a page."""
-    bottom_zone, top_zone = MARGIN_ZONE * page.height, (1 - MARGIN_ZONE) * page.height
+    """Return the short lines on the topmost baseline of the top margin and on the lowest one of the bottom margin."""
+    bottom_zone, top_zone = MARGIN_SHARE * page.height, (1 - MARGIN_SHARE) * page.height
     top = max((line.y for line in page.lines if line.y > top_zone), default=None)
     bottom = min((line.y for line in page.lines if line.y < bottom_zone), default=None)
     return [
         line
         for line in page.lines
-        if len(line.text) < MAX_HEAD_LENGTH
+        if len(line.text) < MAX_HEAD_CHARACTERS
         and ((top is not None and line.y > top - 3) or (bottom is not None and line.y < bottom + 3))
     ]
 
@@ -138,8 +138,8 @@ def _find_header_positions(
             min_distance = min(
                 (abs(line.y - other_line.y) for other_line in page.lines if abs(line.y - other_line.y) > 3), default=0.0
             )
-            is_large = line.size > MAX_HEAD_SIZE * text_size
-            if len(line.text) < MAX_HEAD_LENGTH / 2 and min_distance > 2 * line.size and not is_large:
+            is_large = line.size > MAX_HEAD_SIZE_RATIO * text_size
+            if len(line.text) < MAX_HEAD_CHARACTERS / 2 and min_distance > 2 * line.size and not is_large:
                 counts[_locate_header(line, page)] += 1
     return {header_position for header_position, count in counts.items() if count >= max(4, 0.5 * len(pages))}
 
@@ -192,7 +192,7 @@ def _group_chunks(chunks: list[Chunk]) -> list[list[Chunk]]:
     if not chunks:
         return []
     edges = [(min(line.x0 for line in chunk), max(line.x1 for line in chunk)) for chunk in chunks]
-    min_width = WIDE_SHARE * (max(right for _, right in edges) - min(left for left, _ in edges))
+    min_width = MIN_WIDE_SHARE * (max(right for _, right in edges) - min(left for left, _ in edges))
     is_wide = {id(chunk): right - left > min_width for chunk, (left, right) in zip(chunks, edges, strict=True)}
     groups: list[list[Chunk]] = [[]]
     band: list[Chunk] = []
@@ -219,7 +219,7 @@ def _group_by_column(chunks: list[Chunk], depth: int) -> list[list[Chunk]]:
     groups: list[list[Chunk]] = []
     left_chunks: list[Chunk] = []
     right_chunks: list[Chunk] = []
-    # A chunk in which only some lines cross the gutter is cut into lines, so that the others find their column.
+    # A chunk in which only some lines cross the gutter is split into lines, so that the others get their columns.
     pieces = [piece for chunk in chunks for piece in _split_lines_across_gutter(chunk, gutter)]
     for chunk in _sort_downwards(pieces):
         if min(line.x0 for line in chunk) >= gutter - 3:
@@ -246,7 +246,7 @@ def _sort_downwards(chunks: list[Chunk]) -> list[Chunk]:
 
 
 def _find_gutter(lines: list[Line]) -> float | None:
-    long_lines = [line for line in lines if len(line.text) >= MIN_COLUMN_LINE]
+    long_lines = [line for line in lines if len(line.text) >= MIN_COLUMN_LINE_CHARACTERS]
     if len(long_lines) < 2 * MIN_COLUMN_LINES:
         return None
     leftmost, rightmost = min(line.x0 for line in long_lines), max(line.x1 for line in long_lines)

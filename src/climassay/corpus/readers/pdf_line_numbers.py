@@ -15,7 +15,7 @@ from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line
 MAX_EDGE_DISTANCE = 3.0
 """Maximum horizontal distance between the edges of two numbers in one column, in points."""
 MAX_STEP = 10
-MAX_CHAINS = 20
+MAX_COLUMNS_PER_PAGE = 20
 """Maximum number of number columns that are checked per page."""
 MAX_MISSING_NUMBERS = 3
 """Maximum number of consecutive numbers missing from a column, for example beside a figure."""
@@ -28,9 +28,9 @@ MIN_PROSE_SHARE = 0.25
 """Minimum fraction of the lines beside the numbers that continue a sentence."""
 MIN_COVERAGE = 0.4
 """Minimum fraction of the pages' lines that have a number beside them."""
-MAX_CROSSED = 0.1
+MAX_CROSSED_SHARE = 0.1
 """Maximum fraction of the lines beside the numbers that extend into the column of numbers."""
-MAX_CROSSED_PAGE = 0.2
+MAX_CROSSED_PAGE_SHARE = 0.2
 """Maximum fraction of a page's lines that extend into the column of numbers, as a title over two columns does."""
 MAX_BASELINE_DISTANCE = 0.5
 """Maximum difference between the baselines of a number and the text beside it, as a fraction of the type size."""
@@ -55,36 +55,38 @@ class _Chain:
     """Column of numbers that increase from top to bottom."""
 
     step: int
-    by_right_edge: bool
+    is_right_aligned: bool
     numbers: list[_Number]
 
     @property
     def edge(self) -> float:
         """Horizontal position of the edge that the numbers share."""
-        return self.numbers[0].x1 if self.by_right_edge else self.numbers[0].x0
+        return self.numbers[0].x1 if self.is_right_aligned else self.numbers[0].x0
 
 
 def drop_line_numbers(pages: Sequence[PdfPage], omitted_counts: OmittedCounts) -> None:
     """Remove line numbers from the pages, in place, and count them by page."""
     numbers = [_find_edge_numbers(page) for page in pages]
-    chains_with_page = [
+    page_chains = [
         (page, chain) for page, page_numbers in zip(pages, numbers, strict=True) for chain in _find_chains(page_numbers)
     ]
-    chains_with_page = [
+    page_chains = [
         (page, chain)
-        for page, chain in chains_with_page
+        for page, chain in page_chains
         if _has_enough_numbers(chain) and not _is_crossed(chain, page) and not _is_crossed(chain, page, page.height)
     ]
-    if not chains_with_page or not _are_beside_prose(chains_with_page):
+    if not page_chains or not _are_beside_prose(page_chains):
         return
-    column_keys = _list_columns(chain for _, chain in chains_with_page)
+    column_keys = _list_columns(chain for _, chain in page_chains)
     for page, page_numbers in zip(pages, numbers, strict=True):
         numbers_by_line: dict[int, _Number] = {}
-        for by_right_edge, edge, step, first_value in column_keys:
+        for is_right_aligned, edge, step, first_value in column_keys:
             aligned_numbers = [
-                number for number in page_numbers if abs(_get_edge(number, by_right_edge) - edge) <= MAX_EDGE_DISTANCE
+                number
+                for number in page_numbers
+                if abs(_get_edge(number, is_right_aligned) - edge) <= MAX_EDGE_DISTANCE
             ]
-            chain = _Chain(step, by_right_edge, _find_longest_chain(aligned_numbers, step))
+            chain = _Chain(step, is_right_aligned, _find_longest_chain(aligned_numbers, step))
             is_sure = len(chain.numbers) > 1 or (chain.numbers and chain.numbers[0].value == first_value)
             if is_sure and not _is_crossed(chain, page):
                 numbers_by_line.update((id(number.line), number) for number in chain.numbers)
@@ -119,11 +121,11 @@ def _find_edge_numbers(page: PdfPage) -> list[_Number]:
             if line.text.isdecimal():
                 numbers.append(_Number(int(line.text), line.x0, line.x1, line, None))
             continue
-        if line.lead is None and line.tail is None:
+        if line.leading_number is None and line.trailing_number is None:
             continue
         numbers += [
             _Number(int(edge.digits), edge.x0, edge.x1, line, edge)
-            for edge in (line.lead, line.tail)
+            for edge in (line.leading_number, line.trailing_number)
             if edge is not None
         ]
     return sorted(numbers, key=lambda number: -number.y)
@@ -132,17 +134,18 @@ def _find_edge_numbers(page: PdfPage) -> list[_Number]:
 def _find_chains(numbers: Sequence[_Number]) -> list[_Chain]:
     """Return the longest columns of numbers that increase from top to bottom by equal steps."""
     chains: list[_Chain] = []
-    for by_right_edge in (True, False):
+    for is_right_aligned in (True, False):
         columns: dict[int, list[_Number]] = defaultdict(list)
         for number in numbers:
-            columns[round(_get_edge(number, by_right_edge) / MAX_EDGE_DISTANCE)].append(number)
+            columns[round(_get_edge(number, is_right_aligned) / MAX_EDGE_DISTANCE)].append(number)
         for position, column in columns.items():
             neighbours = columns.get(position + 1, [])
             aligned_numbers = sorted([*column, *neighbours], key=lambda number: -number.y) if neighbours else column
             aligned_numbers = [
                 number
                 for number in aligned_numbers
-                if abs(_get_edge(number, by_right_edge) - _get_edge(column[0], by_right_edge)) <= MAX_EDGE_DISTANCE
+                if abs(_get_edge(number, is_right_aligned) - _get_edge(column[0], is_right_aligned))
+                <= MAX_EDGE_DISTANCE
             ]
             if len(aligned_numbers) < MIN_SPARSE_NUMBERS:
                 continue
@@ -152,8 +155,8 @@ def _find_chains(numbers: Sequence[_Number]) -> list[_Chain]:
             step_counts = [(count, step) for step, count in steps.items() if 0 < step <= MAX_STEP]
             if step_counts:
                 step = max(step_counts)[1]
-                chains.append(_Chain(step, by_right_edge, _find_longest_chain(aligned_numbers, step)))
-    return sorted(chains, key=lambda chain: -len(chain.numbers))[:MAX_CHAINS]
+                chains.append(_Chain(step, is_right_aligned, _find_longest_chain(aligned_numbers, step)))
+    return sorted(chains, key=lambda chain: -len(chain.numbers))[:MAX_COLUMNS_PER_PAGE]
 
 
 def _find_longest_chain(numbers: Sequence[_Number], step: int) -> list[_Number]:
@@ -198,7 +201,7 @@ def _is_crossed(chain: _Chain, page: PdfPage, margin: float = 1.0) -> bool:
         number = numbers_by_line.get(id(line))
         x0, x1 = (line.x0, line.x1) if number is None else _find_text_edges(number)
         n_crossing_lines += x0 < right and x1 > left
-    return n_crossing_lines > (MAX_CROSSED if margin <= 1 else MAX_CROSSED_PAGE) * n_lines
+    return n_crossing_lines > (MAX_CROSSED_SHARE if margin <= 1 else MAX_CROSSED_PAGE_SHARE) * n_lines
 
 
 def _find_text_edges(number: _Number) -> tuple[float, float]:
@@ -206,14 +209,14 @@ def _find_text_edges(number: _Number) -> tuple[float, float]:
     line, edge = number.line, number.edge
     if edge is None:
         return 0.0, 0.0
-    return (edge.text_edge, line.x1) if edge is line.lead else (line.x0, edge.text_edge)
+    return (edge.text_edge, line.x1) if edge is line.leading_number else (line.x0, edge.text_edge)
 
 
-def _are_beside_prose(chains_with_page: Iterable[tuple[PdfPage, _Chain]]) -> bool:
+def _are_beside_prose(page_chains: Iterable[tuple[PdfPage, _Chain]]) -> bool:
     """Return whether most lines of the pages have a number beside them, and enough of them continue sentences."""
     n_numbered_lines = n_prose = n_text_lines = n_lines = 0
     pages: dict[int, tuple[PdfPage, int, set[int]]] = {}
-    for page, chain in chains_with_page:
+    for page, chain in page_chains:
         rows: dict[int, list[Line]] = defaultdict(list)
         for line in page.lines:
             if len(line.text) >= MIN_TEXT_LENGTH:
@@ -255,9 +258,9 @@ def _list_columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]
     """Return, for each column of numbers, the side and position of their alignment, the step and the first number."""
     columns: dict[tuple[bool, int], tuple[bool, float, int, int]] = {}
     for chain in chains:
-        key = chain.by_right_edge, round(chain.edge / MAX_EDGE_DISTANCE)
+        key = chain.is_right_aligned, round(chain.edge / MAX_EDGE_DISTANCE)
         first_value = min(chain.numbers[0].value, columns[key][3]) if key in columns else chain.numbers[0].value
-        columns[key] = (chain.by_right_edge, chain.edge, chain.step, first_value)
+        columns[key] = (chain.is_right_aligned, chain.edge, chain.step, first_value)
     return set(columns.values())
 
 
@@ -277,7 +280,7 @@ def _remove_number(number: _Number) -> None:
         return
     line.x0, line.x1 = _find_text_edges(number)
     line.bold, line.starts_bold = edge.bold, edge.starts_bold
-    if edge is line.lead:
-        line.text, line.mark = line.text.removeprefix(edge.digits).lstrip(), ""
+    if edge is line.leading_number:
+        line.text, line.note_number = line.text.removeprefix(edge.digits).lstrip(), ""
     else:
         line.text = line.text.removesuffix(edge.digits).rstrip()

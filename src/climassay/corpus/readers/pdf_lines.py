@@ -19,18 +19,18 @@ from climassay.corpus.readers.cleaning import LINE_END_HYPHEN
 
 MIN_SUPERSCRIPT_RISE = 0.18
 """Minimum height of a superscript above the baseline of its line, as a fraction of the type size."""
-SUPERSCRIPT_SIZE = 0.9
+MAX_SUPERSCRIPT_SIZE_RATIO = 0.9
 MAX_SUPERSCRIPT_RISE = 0.7
 """Maximum height of a superscript above the baseline of its line, as a fraction of the type size."""
-SAME_BASELINE = 0.35
+MAX_BASELINE_DIFFERENCE = 0.35
 MAX_PIECE_GAP = 1.3
 """Maximum gap between two pieces of a line, as a multiple of the type size."""
 MIN_SAMPLED_LENGTH = 3
 MIN_WIDE_SHARE = 0.6
 """A line may consist of two lines in adjacent columns if it has at least this fraction of the page's width."""
-GUTTER = 1.2
+MIN_GUTTER_WIDTH = 1.2
 MIN_GUTTER_LINES = 4
-GUTTER_SAMPLE = 6
+GUTTER_SAMPLE_LINES = 6
 BOLD_WEIGHT = 600
 MAX_OVERPRINT_SHIFT = 0.1
 """Maximum distance between a line and the same line printed over it, as a fraction of the type size."""
@@ -113,14 +113,14 @@ class Line:
     starts_bold: bool = False
     hyphen: bool = False
     """Whether the line ends in a hyphen that, according to PDFium, divides a word."""
-    n_marks: int = 0
+    n_note_marks: int = 0
     """Number of note marks removed from the text."""
-    mark: str = ""
+    note_number: str = ""
     """Superscript number at the beginning of the line, as in a footnote; empty if there is none."""
     right: float = field(default=0.0)
     """Right edge of the line's column."""
-    lead: EdgeNumber | None = None
-    tail: EdgeNumber | None = None
+    leading_number: EdgeNumber | None = None
+    trailing_number: EdgeNumber | None = None
     pieces: tuple[tuple[int, str], ...] = ()
     """Pieces that were joined to form the line, each as (PDFium's index of the first character, text)."""
 
@@ -207,7 +207,9 @@ class LineReader:
                 )
                 continue
             turned_lines = self._read_turned(text, has_equal_indices, number, turn) if turn else lines
-            self._omitted_counts["note marks", number] += sum(line.n_marks for line in turned_lines if not line.angle)
+            self._omitted_counts["note marks", number] += sum(
+                line.n_note_marks for line in turned_lines if not line.angle
+            )
             size = (self._height, self._width) if turn % 180 else (self._width, self._height)
             yield PdfPage(number, *size, [line for line in turned_lines if not line.angle])
         if self._handle is not text_page:
@@ -258,8 +260,8 @@ class LineReader:
             index = self._to_pdfium_index(spans[line_index][0], has_equal_indices)
             return [round(x / 4) for x in self._find_gaps(lines[line_index], index) if 0.3 * width < x < 0.75 * width]
 
-        # Most pages are not; a few lines show it.
-        sample = wide_lines[:: max(1, len(wide_lines) // GUTTER_SAMPLE)]
+        # Most pages have no joined lines; a sample of the lines shows this.
+        sample = wide_lines[:: max(1, len(wide_lines) // GUTTER_SAMPLE_LINES)]
         if sum(1 for line_index in sample if starts_after_gap(line_index)) < 0.5 * len(sample):
             return []
         starts_by_line = {line_index: starts_after_gap(line_index) for line_index in wide_lines}
@@ -290,7 +292,7 @@ class LineReader:
         for number in range(_count_rects(self._handle, index, len(line.text))):
             pdfium.FPDFText_GetRect(self._handle, number, left, top, right, bottom)
             x0, x1 = self._find_horizontal_edges(left.value, bottom.value, right.value, top.value)
-            if x0 - end > GUTTER * line.size:
+            if x0 - end > MIN_GUTTER_WIDTH * line.size:
                 starts.append(x0)
             end = max(end, x1)
         return starts
@@ -358,8 +360,8 @@ class LineReader:
         x0 = self._x.value
         family, starts_bold = self._find_font(start)
         if length > MIN_SAMPLED_LENGTH:
-            # A big initial or a raised figure at the start says little about the line: two of three places decide.
-            # Figures say little as well, which may be raised or lowered themselves.
+            # The first character may be a large initial or a superscript, so two of three positions decide. Digits are
+            # avoided at the others, because they may be superscripts or subscripts.
             sample_index = start + _find_letter(text, length // 2)
             middle_size = self._find_size(sample_index)
             if abs(middle_size - size) > 0.05 * size:
@@ -369,7 +371,7 @@ class LineReader:
                 size = self._find_size(sample_index)
                 y = self._find_baseline(sample_index)
                 family = self._find_font(sample_index)[0]
-        matrix, angle = self._matrix, 0  # of the character last asked for its size
+        matrix, angle = self._matrix, 0  # matrix of the character whose size was read last
         if abs(matrix.b) > 0.1 * abs(matrix.a):
             angle = round(math.degrees(math.atan2(matrix.b, matrix.a)) / 90) % 4 * 90
         elif matrix.a < 0:
@@ -392,10 +394,10 @@ class LineReader:
             line.text = _swap_brackets(text)
             return line
         if text[0].isdigit() or text[-1].isdigit():
-            line.lead = self._find_leading_number(line, start) if text[0].isdigit() else None
-            line.tail = self._find_trailing_number(line, start) if text[-1].isdigit() else None
-            if line.tail and line.tail.x0 < x0:
-                line.x1 = line.tail.text_edge
+            line.leading_number = self._find_leading_number(line, start) if text[0].isdigit() else None
+            line.trailing_number = self._find_trailing_number(line, start) if text[-1].isdigit() else None
+            if line.trailing_number and line.trailing_number.x0 < x0:
+                line.x1 = line.trailing_number.text_edge
         if _DIGITS.search(text) and _count_rects(self._handle, start, length) > 1:
             self._resolve_superscripts(line, start)
         return line
@@ -484,7 +486,7 @@ class LineReader:
         text_index = match.start() - 1 - line.text[match.start() - 1].isspace()
         edge = self._find_edges(start + text_index)[1]
         left, right = self._find_edges(start + match.start())[0], line.x1
-        # A number in the left margin that the file has after the line's text.
+        # A number in the left margin may follow the line's text in the file.
         if not (left - edge > MIN_NUMBER_GAP * line.size or right < line.x0):
             return None
         bold = line.starts_bold and self._find_font(start + text_index)[1]
@@ -500,7 +502,7 @@ class LineReader:
             last_index = start + match.end() - 1
             if (
                 self._find_baseline(last_index) <= min_height
-                or self._find_size(last_index) > SUPERSCRIPT_SIZE * line.size
+                or self._find_size(last_index) > MAX_SUPERSCRIPT_SIZE_RATIO * line.size
             ):
                 continue
             begin = match.end() - 1
@@ -509,13 +511,13 @@ class LineReader:
                     break
                 begin -= 1
             if not text[:begin].strip():
-                line.mark = text[begin : match.end()]
+                line.note_number = text[begin : match.end()]
                 continue
             next_character = text[match.end() : match.end() + 1]
             replacement = _replace_superscript(text[:begin], text[begin : match.end()], next_character)
-            # A note's mark is no other figure's beginning: "2" and a half are not 21/2.
+            # Two and a half is "2 1/2", not "21/2".
             space = " " if next_character in _FRACTION_BARS and text[begin - 1].isdigit() else ""
-            line.n_marks += not replacement
+            line.n_note_marks += not replacement
             parts += (text[end_of_previous:begin], space, replacement)
             end_of_previous = match.end()
         if parts:
@@ -556,7 +558,7 @@ def _replace_superscript(text_before: str, superscript: str, text_after: str) ->
     if superscript[0] in _SIGNS or re.search(r"(?:^|[^\d.,])10$", text_before):
         return superscript.translate(_SUPERSCRIPTS)
     if _UNIT.search(text_before):
-        return superscript[0].translate(_SUPERSCRIPTS)  # what follows the 2 of km² is the mark of a note
+        return superscript[0].translate(_SUPERSCRIPTS)  # digits after the 2 of km² are a note mark
     if text_before[-1:] in " (" and text_after.isalpha():
         return superscript
     return ""
@@ -595,30 +597,30 @@ def _append_if_continued(line: Line, piece: Line, is_after_space: bool) -> bool:
     number_match = None if is_after_space else _SUPERSCRIPT_PIECE.fullmatch(piece.text)
     if (
         number_match
-        and piece.size <= SUPERSCRIPT_SIZE * line.size
+        and piece.size <= MAX_SUPERSCRIPT_SIZE_RATIO * line.size
         and MIN_SUPERSCRIPT_RISE * line.size < piece.y - line.y <= MAX_SUPERSCRIPT_RISE * line.size
         and -0.5 * size <= gap <= 0.15 * size
     ):
         superscript = _replace_superscript(line.text, number_match[1], "")
         line.text += superscript + number_match[2]
-        line.n_marks += not superscript
+        line.n_note_marks += not superscript
         line.pieces += piece.pieces
         line.x1, line.hyphen = piece.x1, piece.hyphen
         return True
-    if abs(piece.y - line.y) > SAME_BASELINE * size or not -0.5 * size <= gap <= MAX_PIECE_GAP * size:
+    if abs(piece.y - line.y) > MAX_BASELINE_DIFFERENCE * size or not -0.5 * size <= gap <= MAX_PIECE_GAP * size:
         return False
     space = " " if is_after_space or gap > 0.15 * size else ""
     if piece.size > 1.05 * line.size:
         line.y, line.size, line.family = piece.y, piece.size, piece.family
-    if line.text.isdigit() and len(line.text) <= MAX_EDGE_DIGITS and piece.lead is None:
-        line.lead = EdgeNumber(line.text, line.x0, line.x1, piece.x0, piece.bold, piece.starts_bold)
-    line.tail = piece.tail
+    if line.text.isdigit() and len(line.text) <= MAX_EDGE_DIGITS and piece.leading_number is None:
+        line.leading_number = EdgeNumber(line.text, line.x0, line.x1, piece.x0, piece.bold, piece.starts_bold)
+    line.trailing_number = piece.trailing_number
     line.pieces += piece.pieces
     if piece.text.isdigit() and len(piece.text) <= MAX_EDGE_DIGITS:
-        line.tail = EdgeNumber(piece.text, piece.x0, piece.x1, line.x1, line.bold, line.starts_bold)
-    text_before, remaining_text = line.text + space, piece.text.removeprefix(piece.mark)
-    superscript = _replace_superscript(text_before, piece.mark, remaining_text[:1]) if piece.mark else ""
-    line.n_marks += piece.n_marks + (bool(piece.mark) and not superscript)
+        line.trailing_number = EdgeNumber(piece.text, piece.x0, piece.x1, line.x1, line.bold, line.starts_bold)
+    text_before, remaining_text = line.text + space, piece.text.removeprefix(piece.note_number)
+    superscript = _replace_superscript(text_before, piece.note_number, remaining_text[:1]) if piece.note_number else ""
+    line.n_note_marks += piece.n_note_marks + (bool(piece.note_number) and not superscript)
     line.text = (
         f"{text_before}{superscript}{remaining_text.lstrip() if space and not superscript else remaining_text}".rstrip()
     )

@@ -14,10 +14,10 @@ from climassay.corpus.sentences import split_sentences
 
 MAX_LINE_DISTANCE = 1.3
 """Maximum line distance within a paragraph, as a multiple of the usual distance."""
-ITEM_GAP = 1.08
+MIN_ITEM_GAP = 1.08
 MIN_INDENT = 0.8
 """Minimum indent, as a multiple of the type size."""
-SHORT_LINE = 0.8
+MIN_FULL_LINE_SHARE = 0.8
 """Minimum length of a full line, as a fraction of the column width; a shorter line that ends a sentence ends the
 paragraph."""
 MAX_SIZE_DIFFERENCE = 0.07
@@ -30,7 +30,7 @@ PART = re.compile(r"(?:Chapter|CHAPTER|Part|PART|Appendix|APPENDIX|Annex|ANNEX)\
 _NOTE = re.compile(r"(?:\d{1,3}|[*†‡§¶])\s*(?=[A-Z‘“(])")
 _ENDS = ".!?:…}。！？؟۔।"
 _SENTENCE_END = re.compile(rf"[{_ENDS}]" + r"[\"'”’»)\]}]*(?:\d{1,2})?$|[.!?]\)?\s?\([^()]*\)$")
-_TAIL_LENGTH = 120
+_END_CHARACTERS = 120
 _UNSPACED_CHARACTER = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
 """Pattern of Chinese and Japanese characters, which are written without spaces between words."""
 
@@ -87,7 +87,7 @@ class Paragraph:
 
 def ends_sentence(text: str) -> bool:
     """Return whether a text ends like a sentence."""
-    return text[-1] in _ENDS or _SENTENCE_END.search(text[-_TAIL_LENGTH:]) is not None
+    return text[-1] in _ENDS or _SENTENCE_END.search(text[-_END_CHARACTERS:]) is not None
 
 
 def join_lines(lines: Sequence[Line]) -> str:
@@ -126,9 +126,9 @@ class Style:
         return self.pitches.get(round(2 * size), 1.2 * size)
 
 
-FAMILY_SHARE = 0.15
-MIN_DISTANCES = 3
-MIN_PROSE_LINE = 35
+MIN_FAMILY_SHARE = 0.15
+MIN_PITCH_COUNT = 3
+MIN_PROSE_LINE_CHARACTERS = 35
 """Minimum length, in characters, of lines that determine the style. Shorter lines may be figure labels."""
 
 
@@ -150,7 +150,7 @@ def find_style(columns: Sequence[Sequence[Line]], page_height: float) -> Style:
             weight = len(line.text)
             half_points = round(2 * line.size)
             sizes[half_points / 2] += weight
-            if weight >= MIN_PROSE_LINE:
+            if weight >= MIN_PROSE_LINE_CHARACTERS:
                 families[line.family] += weight
                 gap = previous_line.y - line.y if previous_line is not None else 0.0
                 if 0.8 * line.size < gap < 2.2 * line.size:
@@ -161,12 +161,12 @@ def find_style(columns: Sequence[Sequence[Line]], page_height: float) -> Style:
     is_slides = size > MIN_SLIDE_SIZE * page_height
     pitches: dict[int, float] = {}
     for (half_points, gap), count in distances.most_common():
-        if count >= MIN_DISTANCES:
+        if count >= MIN_PITCH_COUNT:
             pitches.setdefault(half_points, gap)
     if not families:  # nothing but short lines: every typeface may be the text's
         common_families = frozenset(line.family for lines in columns for line in lines)
     else:
-        common_families = frozenset(family for family, count in families.items() if count >= FAMILY_SHARE * total)
+        common_families = frozenset(family for family, count in families.items() if count >= MIN_FAMILY_SHARE * total)
     return Style(size, common_families, pitches, is_slides)
 
 
@@ -189,16 +189,16 @@ def _begins_paragraph(paragraph: Paragraph, line: Line, style: Style) -> bool:
         return True
     if abs(line.size - last_line.size) > MAX_SIZE_DIFFERENCE * last_line.size or PART.match(last_line.text):
         return True
-    if line.mark or _BULLET.match(line.text):
+    if line.note_number or _BULLET.match(line.text):
         return True
     if NUMBERED.match(line.text) and line.x0 < last_line.x0 - MIN_INDENT * line.size:
         return True
-    if gap > ITEM_GAP * pitch and (_ITEM.match(line.text) or NUMBERED.match(line.text) or _NOTE.match(line.text)):
+    if gap > MIN_ITEM_GAP * pitch and (_ITEM.match(line.text) or NUMBERED.match(line.text) or _NOTE.match(line.text)):
         return True
     if (
         last_line.bold
         and not line.starts_bold
-        and (gap > ITEM_GAP * pitch or last_line.x1 < SHORT_LINE * last_line.right)
+        and (gap > MIN_ITEM_GAP * pitch or last_line.x1 < MIN_FULL_LINE_SHARE * last_line.right)
     ):
         return True
     if (
@@ -220,27 +220,27 @@ def _breaks_by_indent(paragraph: Paragraph, line: Line) -> bool:
         return True  # first line of an indented paragraph, or of a hanging one
     if len(paragraph.lines) == 1 and line.x0 < last_line.x0 - step:
         return False  # second line of an indented paragraph
-    is_short = last_line.x1 - last_line.x0 < SHORT_LINE * (last_line.right - last_line.x0)
+    is_short = last_line.x1 - last_line.x0 < MIN_FULL_LINE_SHARE * (last_line.right - last_line.x0)
     return is_sentence_end and is_short and not (line.text[0].islower() or line.text[0] in "{(")
 
 
 MAX_PARAGRAPHS_BETWEEN = 12
-MAX_HEADING = 180
-HEADING_LINES = 3
-NUMBERED_HEADING_LINES = 5
+MAX_HEADING_CHARACTERS = 180
+MAX_HEADING_LINES = 3
+MAX_NUMBERED_HEADING_LINES = 5
 MIN_BODY_WORDS = 5
 MIN_SMALL_PRINT_WORDS = 12
-MIN_FOREIGN_WORDS = 30
+MIN_OTHER_FAMILY_WORDS = 30
 MIN_LOWER_WORDS = 3
 MIN_LOWER_WORD_LENGTH = 3
-UNSPACED_WORD = 2
+CHARACTERS_PER_UNSPACED_WORD = 2
 """Number of Chinese or Japanese characters that count as one word."""
 MIN_ITEM_SIZE = 0.7
 """Minimum type size of list and slide items, as a fraction of the text's type size; labels in figures are smaller."""
 MIN_NOTE_WORDS = 2
-MANY_WORDS = 40
-MIN_SURE_PROSE = 250
-MAX_NUMBERS = 0.45
+MIN_SURE_WORDS = 40
+MIN_SURE_PROSE_CHARACTERS = 250
+MAX_NUMBER_SHARE = 0.45
 _LETTER_WORD = re.compile(r"[^\W\d_]{2,}")
 _TOKEN_WITH_LETTER = re.compile(r"\S*[^\W\d_]\S*")
 _HEADING_WORD = re.compile(r"[^\W\d_]*[a-zà-þ]{2,}|[^\W\d_]{5,}")
@@ -322,14 +322,14 @@ def insert_tables(paragraphs: Sequence[Paragraph], tables: Sequence[PdfTable]) -
 
 
 def _shorten_caption(caption: str) -> str:
-    """Return the first sentences of a caption, up to :data:`MAX_HEADING` characters."""
+    """Return the first sentences of a caption, up to :data:`MAX_HEADING_CHARACTERS` characters."""
     sentences = split_sentences(caption)
     text = sentences[0]
     for sentence in sentences[1:]:
-        if len(text) + len(sentence) > MAX_HEADING:
+        if len(text) + len(sentence) > MAX_HEADING_CHARACTERS:
             break
         text += " " + sentence
-    return text if len(text) <= MAX_HEADING else text[:MAX_HEADING].rsplit(" ", 1)[0] + " …"
+    return text if len(text) <= MAX_HEADING_CHARACTERS else text[:MAX_HEADING_CHARACTERS].rsplit(" ", 1)[0] + " …"
 
 
 def _is_body_size(size: float, style: Style) -> bool:
@@ -357,7 +357,7 @@ def _is_caption(paragraph: Paragraph, text: str, previous: Paragraph | None, sty
 
 def _is_footnote(paragraph: Paragraph, text: str, body_lines: Sequence[Line], style: Style) -> bool:
     if paragraph.size > (1 - MAX_SIZE_DIFFERENCE) * style.size or not (
-        paragraph.first.mark or _NOTE_NUMBER.match(text)
+        paragraph.first.note_number or _NOTE_NUMBER.match(text)
     ):
         return False
     first_line = paragraph.first
@@ -376,9 +376,9 @@ def _is_heading(paragraph: Paragraph, text: str, next_paragraphs: Sequence[Parag
     if style.is_slides and not is_large:
         return False
     is_numbered = NUMBERED.match(text) is not None
-    if len(paragraph.lines) > (NUMBERED_HEADING_LINES if is_numbered else HEADING_LINES):
+    if len(paragraph.lines) > (MAX_NUMBERED_HEADING_LINES if is_numbered else MAX_HEADING_LINES):
         return False
-    if len(text) > MAX_HEADING or not _HEADING_WORD.search(text):
+    if len(text) > MAX_HEADING_CHARACTERS or not _HEADING_WORD.search(text):
         return False
     if text[-1] in ".;,}" or text[0] in "{[" or "=" in text or _starts_lower(text):
         return False
@@ -411,28 +411,28 @@ def _starts_lower(text: str) -> bool:
 def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
     """Return whether a paragraph is running text, and not a label, an axis or a table cell."""
     is_plain_body = _is_body_size(paragraph.size, style) and paragraph.first.family in style.families
-    if is_plain_body and len(text) > MIN_SURE_PROSE and ends_sentence(text):
+    if is_plain_body and len(text) > MIN_SURE_PROSE_CHARACTERS and ends_sentence(text):
         return True
     letter_words = _LETTER_WORD.findall(text)
     n_words = len(letter_words)
     if not text.isascii():
-        n_words += len(_UNSPACED_CHARACTER.findall(text)) // UNSPACED_WORD
+        n_words += len(_UNSPACED_CHARACTER.findall(text)) // CHARACTERS_PER_UNSPACED_WORD
     in_text_family = paragraph.first.family in style.families
     if in_text_family and (_BULLET.match(text) or style.is_slides) and paragraph.size > MIN_ITEM_SIZE * style.size:
         return n_words >= 1 or (style.is_slides and any(char.isalnum() for char in text))
     n_tokens = text.count(" ") + 1
-    if n_tokens - len(_TOKEN_WITH_LETTER.findall(text)) > MAX_NUMBERS * n_tokens:
+    if n_tokens - len(_TOKEN_WITH_LETTER.findall(text)) > MAX_NUMBER_SHARE * n_tokens:
         return False
-    if n_words < MANY_WORDS and _CONTINUATION_MARK.search(text[-40:]):
+    if n_words < MIN_SURE_WORDS and _CONTINUATION_MARK.search(text[-40:]):
         return False
     is_complete = ends_sentence(text) or (text[-1] in "),;" and _has_lower_words(letter_words))
     if not in_text_family:
-        return n_words >= MIN_FOREIGN_WORDS and is_complete
+        return n_words >= MIN_OTHER_FAMILY_WORDS and is_complete
     if not _is_body_size(paragraph.size, style):
         return n_words >= MIN_SMALL_PRINT_WORDS and is_complete
     if is_complete or _starts_lower(text):
         return n_words >= 1
-    return n_words >= MANY_WORDS or (n_words >= MIN_BODY_WORDS and _has_lower_words(letter_words))
+    return n_words >= MIN_SURE_WORDS or (n_words >= MIN_BODY_WORDS and _has_lower_words(letter_words))
 
 
 def _has_lower_words(words: Sequence[str]) -> bool:
@@ -499,7 +499,7 @@ class BlockBuilder:
             return
         self._finish_paragraph()
         if paragraph.size < (1 - MAX_SIZE_DIFFERENCE) * self._style.size and _starts_lower(paragraph.first.text):
-            # The rest of a caption that a page break cut.
+            # The rest of a caption that was split by a page break.
             if self._options.captions:
                 self._append_paragraph(paragraph)
             else:

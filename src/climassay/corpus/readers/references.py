@@ -9,7 +9,7 @@ KIND = "references"
 MIN_ENTRIES = 3
 """Minimum number of consecutive entries of a reference list without a heading."""
 _NUMBERING = r"(?:(?:\d+|[A-Z])(?:\.\d+)*[.):]?\s+|[IVX]+\.\s+)?"
-_SURE_NAMES = (
+_UNAMBIGUOUS_TITLES = (
     "references?|bibliograph(?:y|ies)|works? cited|literature cited|cited literature|reference list|list of references|"
     "references (?:and|&) notes|notes (?:and|&) references|references cited|cited references|"
     "references (?:and|&) further reading|selected (?:references|bibliography)|sources cited|supplementary references|"
@@ -19,12 +19,14 @@ _SURE_NAMES = (
     "riferimenti(?: bibliografici)?|referenties|literatuurlijst|referenser|referanser|"
     "список литературы|参考文献|參考文獻|참고문헌"
 )
-_OTHER_NAMES = (
+_AMBIGUOUS_TITLES = (
     "literature|literatur|literatuur|litteratur|литература|citations|endnotes|further reading|sources|quellen"
 )
 """Headings of reference lists that sections of other kinds may also have."""
-_SURE_HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
-_HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES}|{_OTHER_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
+_UNAMBIGUOUS_HEADING = re.compile(rf"{_NUMBERING}(?:{_UNAMBIGUOUS_TITLES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
+_HEADING = re.compile(
+    rf"{_NUMBERING}(?:{_UNAMBIGUOUS_TITLES}|{_AMBIGUOUS_TITLES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE
+)
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
 _ANY_YEAR = re.compile(rf"(?<![\d.,]){_YEAR}(?![\d.,]*\d)|\bn\.d\.|\bin press\b|\bforthcoming\b", re.IGNORECASE)
 _LABEL = r"(?:\[\d{1,4}\]|\(\d{1,4}\)|\d{1,4}\.?|\[[A-Z][\w+]{1,12}\]|[•*^↑‐–-]+)?\s*"
@@ -46,9 +48,12 @@ _CORPORATE_AUTHOR = re.compile(
     rf"{_LABEL}{_CAPITAL}[\w&’'./-]*(?:\s(?:{_CAPITAL}[\w&’'./-]*|of|the|for|and|on|de|des|für)){{0,9}}(?:,|\s\()\s?{_YEAR}\)?\s*[:.]"
 )
 _YEAR_OF_ENTRY = re.compile(rf"\(\s*{_YEAR}(?:,[^()]{{1,20}})?\s*\)|(?:^|[\s,;.]){_YEAR}\s*(?:[.:;,)]|$|doi)")
-_PUBLICATION = (
+_IDENTIFIER_PATTERNS = (
     re.compile(r"\bdoi\b|10\.\d{4,9}/\S", re.IGNORECASE),
     re.compile(r"https?://|\bwww\.|\barXiv\b|\bISBN\b|\bISSN\b|\bPMID\b|\bPMCID\b", re.IGNORECASE),
+)
+_PUBLICATION_PATTERNS = (
+    *_IDENTIFIER_PATTERNS,
     re.compile(r"\b\d{1,4}\s*\(\s*[\w–-]{1,9}\s*\)|\b\d{1,4}\s*[,:]\s*[A-Z]?\d+(?:\s*[–‐-]\s*[A-Z]?\d+)?"),
     re.compile(r"\b[A-Z]?\d{1,6}\s?[–‐-]\s?[A-Z]?\d{1,6}\b|\bpp?\.\s?\d|\b\d+\s?pp\b"),
     re.compile(r"\b(?:[Vv]ol|[Nn]o|[Ee]ds?)\.|\b[Ii]n:|\(eds?\.?\)|\bet al\b"),
@@ -63,16 +68,16 @@ _WORD = re.compile(r"[^\W\d_]+")
 _PROSE_START = re.compile(rf".{{0,140}}?\(?\b{_YEAR}\)?,?\s+(?!doi|and\b|available|online|accessed)[a-z]{{3}}")
 """Pattern of a sentence that begins with an author, a year and a lower-case word ("Smith et al. (2012) found")."""
 _CITATION = re.compile(rf"\([^()]*\b{_YEAR}[^()]*\)")
-MIN_MARKS = 2
+MIN_PUBLICATION_SIGNS = 2
 MAX_CITATIONS = 2
 """Maximum number of bracketed citations in an entry; a paragraph with more is running text."""
 MIN_PROSE_WORDS = 8
-LOWER_CASE_SHARE = 0.6
+MIN_LOWER_CASE_SHARE = 0.6
 """A paragraph below the heading is running text if at least this fraction of its words is in lower case."""
-MAX_GAP = 2
+MAX_BLOCKS_BETWEEN = 2
 _TITLE = re.compile(r"[^\W\d_a-z][^\d.,;:]{2,60}")
 """Pattern of a short line without digits or punctuation, which may be the title of the section after the references."""
-MAX_ENTRY = 1500
+MAX_ENTRY_CHARACTERS = 1500
 """Maximum length of an entry in characters."""
 
 
@@ -83,19 +88,23 @@ def is_references_heading(text: str) -> bool:
 
 def looks_like_entry(text: str) -> bool:
     """Return whether a paragraph looks like a reference, with authors, a year and a publication."""
-    if len(text) > MAX_ENTRY or _PROSE_START.match(text) or len(_CITATION.findall(text)) > MAX_CITATIONS:
+    if len(text) > MAX_ENTRY_CHARACTERS or _PROSE_START.match(text) or len(_CITATION.findall(text)) > MAX_CITATIONS:
         return False
     if _CAPTION.match(text):
         return False
     has_author = _AUTHOR.match(text) is not None
     if not (has_author or _CORPORATE_AUTHOR.match(text) or _AUTHORS_WITHOUT_INITIALS.match(text)):
         return False
-    marks = [pattern.search(text) is not None for pattern in _PUBLICATION]
-    if sum(marks) >= MIN_MARKS:
+    n_publication_signs = sum(pattern.search(text) is not None for pattern in _PUBLICATION_PATTERNS)
+    if n_publication_signs >= MIN_PUBLICATION_SIGNS:
         return _ANY_YEAR.search(text) is not None
     if has_author:
-        return any(marks) and _YEAR_OF_ENTRY.search(text) is not None
-    return any(marks[:2]) and _CORPORATE_AUTHOR.match(text) is not None
+        return n_publication_signs > 0 and _YEAR_OF_ENTRY.search(text) is not None
+    return _has_identifier(text) and _CORPORATE_AUTHOR.match(text) is not None
+
+
+def _has_identifier(text: str) -> bool:
+    return any(pattern.search(text) for pattern in _IDENTIFIER_PATTERNS)
 
 
 def begins_like_entry(text: str) -> bool:
@@ -145,22 +154,20 @@ def _unmark_prose(
 ) -> None:
     """Clear ``is_reference`` for running text after the last entry of a section, or for a section without entries.
 
-    In a section without entries, only running text is cleared if the heading is unambiguous.
+    In a section without entries, everything is cleared if the heading is ambiguous, otherwise only running text.
     """
-    is_sure = any(_SURE_HEADING.fullmatch(heading.strip(" *_#")) for heading in blocks[start].headings)
+    is_unambiguous = any(_UNAMBIGUOUS_HEADING.fullmatch(heading.strip(" *_#")) for heading in blocks[start].headings)
     entry_indices = [index for index in range(start, end) if looks_like_entries[index]]
     for index in range(entry_indices[-1] + 1 if entry_indices else start, end):
-        is_reference[index] = (is_sure or bool(entry_indices)) and not _is_prose(blocks[index].text)
+        is_reference[index] = (is_unambiguous or bool(entry_indices)) and not _is_prose(blocks[index].text)
 
 
 def _is_prose(text: str) -> bool:
     words = _WORD.findall(text)
     n_lower = sum(word[0].islower() for word in words)
-    is_text = len(words) >= MIN_PROSE_WORDS and n_lower >= LOWER_CASE_SHARE * len(words) and text[-1] in ".!?:)"
+    is_text = len(words) >= MIN_PROSE_WORDS and n_lower >= MIN_LOWER_CASE_SHARE * len(words) and text[-1] in ".!?:)"
     begins_like_list = begins_like_entry(text) or not text[0].isalnum()
-    return len(text) > MAX_ENTRY or (
-        is_text and not begins_like_list and not any(pattern.search(text) for pattern in _PUBLICATION[:2])
-    )
+    return len(text) > MAX_ENTRY_CHARACTERS or (is_text and not begins_like_list and not _has_identifier(text))
 
 
 def _mark_after_title(
@@ -175,7 +182,7 @@ def _mark_after_title(
         is_other_section = blocks[index].headings != blocks[title_index].headings or _TITLE.fullmatch(
             blocks[index].text
         )
-        if is_other_section or index - last_index > MAX_GAP + 1:
+        if is_other_section or index - last_index > MAX_BLOCKS_BETWEEN + 1:
             break
         last_index = index if looks_like_entries[index] else last_index
     is_reference[title_index + 1 : last_index + 1] = [True] * (last_index - title_index)

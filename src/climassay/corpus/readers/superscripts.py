@@ -79,7 +79,7 @@ _UNITS = frozenset(
         *("Hz", "mol", "L", "l", "rad", "sr", "bp", "px", "deg", "°"),
     ]
 )
-_WORDS = frozenset({"a", "in", "A", "min", "sec"})
+_AMBIGUOUS_UNITS = frozenset({"a", "in", "A", "min", "sec"})
 """Unit symbols that are also English words."""
 _FUNCTIONS = frozenset(
     [
@@ -88,9 +88,9 @@ _FUNCTIONS = frozenset(
     ]
 )
 MAX_UNIT_EXPONENT = 9
-MAX_FORMULA = 9
+MAX_FORMULA_CHARACTERS = 9
 """Maximum length of a superscript formula, written as ``^(...)``; longer text is not an exponent."""
-_SHORT_WORD = 2
+_MAX_UNKNOWN_UNIT_LETTERS = 2
 """Maximum length of an unknown unit that may have an exponent."""
 
 
@@ -230,7 +230,7 @@ class _LineJoiner:
             self.add(text_without_spaces.translate(_SUPERSCRIPTS))
         elif len(text_without_spaces) == 1 and text_without_spaces.isalnum():
             self.add(f"^{text_without_spaces}")
-        elif len(text_without_spaces) <= MAX_FORMULA and any(
+        elif len(text_without_spaces) <= MAX_FORMULA_CHARACTERS and any(
             char in "+-−–=/·×.,⁄" or char.isdigit() for char in text_without_spaces
         ):
             self.add(f"^({text_without_spaces})")
@@ -265,7 +265,7 @@ class _LineJoiner:
             return False
         if not text_before or text_before[-1].isspace():
             return _is_note_after_space(text, text_before.rstrip())
-        if text_after[:1].isalpha():  # a note's mark ends a word, but pages forget the space after it
+        if text_after[:1].isalpha():  # a note mark ends a word, but the space after it may be missing
             return None if _PROSE_END.search(text_before) else False
         if (
             _NUMBER_END.search(text_before)
@@ -290,7 +290,7 @@ def _has_letters_before_digits(text_before: str) -> bool:
 
 def _is_note_after_space(text: str, text_before: str) -> bool:
     word = _WORD_END.search(text_before)
-    is_unit = word is not None and not word[2] and len(word[1]) > 1 and word[1] in _UNITS - _WORDS
+    is_unit = word is not None and not word[2] and len(word[1]) > 1 and word[1] in _UNITS - _AMBIGUOUS_UNITS
     return not (_POWER_OF_TEN.search(text_before) or (text in ("2", "3") and is_unit))
 
 
@@ -308,10 +308,10 @@ def _is_note_after_word(text: str, word: str, has_digits: bool, text_before: str
         return False
     if word in _UNITS and not text_before.endswith("°"):
         # "the area in m²", but "as shown in³".
-        return True if text == "1" or not is_possible_exponent else (None if word in _WORDS else False)
+        return True if text == "1" or not is_possible_exponent else (None if word in _AMBIGUOUS_UNITS else False)
     if len(word) == 1:
         return text != "2" if text_before.endswith("°") else (False if text in ("2", "3") else None)
-    return None if len(word) <= _SHORT_WORD and text in ("2", "3") else True
+    return None if len(word) <= _MAX_UNKNOWN_UNIT_LETTERS and text in ("2", "3") else True
 
 
 def _is_letter_note(text_before: str) -> bool | None:
@@ -321,4 +321,4 @@ def _is_letter_note(text_before: str) -> bool | None:
     if _POWER_OF_TEN.search(text_before) or text_before[-1] in "/⁄·×^√∂∇Δ∑′|}":
         return False
     match = _WORD_END.search(text_before)
-    return None if match and not match[2] and len(match[1]) <= _SHORT_WORD else True
+    return None if match and not match[2] and len(match[1]) <= _MAX_UNKNOWN_UNIT_LETTERS else True

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 _NUMBER = re.compile(r"\W*\d")
 _YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d")
-MAX_REPEATS = 50
+MAX_EXPANSION = 50
 """Spans are ignored if the ratio of grid cells to table cells would exceed this value, since a small file could
 otherwise become a huge table."""
 
@@ -29,7 +29,7 @@ def expand_spans(rows: Sequence[Sequence[TableCell]]) -> list[list[str | None]]:
     max_columns = max(map(len, rows), default=0)
     cells = [cell for row in rows for cell in row]
     n_grid_cells = sum((cell.n_rows or len(rows)) * min(cell.n_columns, max_columns) for cell in cells)
-    is_ignored = n_grid_cells > MAX_REPEATS * (len(cells) + 20)
+    is_ignored = n_grid_cells > MAX_EXPANSION * (len(cells) + 20)
     grid: list[list[str | None]] = []
     pending_cells: dict[int, tuple[int, str | None]] = {}
     for index, row in enumerate(rows):

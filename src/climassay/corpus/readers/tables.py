@@ -81,9 +81,9 @@ def find_columns(names: Sequence[str], chosen: TableColumns, source: str) -> Tab
 
 
 Row = Mapping[str, Any]
-LISTED_ROWS = 5
+MAX_LISTED_LINES = 5
 """Maximum number of invalid lines listed in a message; for the others, the message has only the number."""
-MAX_QUOTED = 60
+MAX_QUOTED_CHARACTERS = 60
 """Maximum number of characters of a line quoted in a message."""
 _MARKDOWN = re.compile(r"\]\((?:[^\s\])]|\](?!\())+\)|^#{1,6} |^```|\$\$", re.MULTILINE)
 _NAME_SUFFIXES = (".pdf", ".ipynb", ".html", ".htm", ".md", ".txt", ".docx")
@@ -132,7 +132,7 @@ def read_cell(row: Row, name: str | None) -> str:
         return str(int(value))
     if isinstance(value, list | tuple):
         value = "\n\n".join(str(part) for part in value if part is not None)
-    # JSON may name half a character alone, which nothing can store.
+    # JSON may contain a lone surrogate, which cannot be stored.
     return str(value).encode("utf-8", "ignore").decode().strip()
 
 
@@ -215,7 +215,7 @@ def _with_problems(table: DelimitedTable, source: str) -> TableRows:
     """Return the rows of a table, with problems for lines above the header and for rows with too many cells."""
     problems = []
     if table.lines_above:
-        first_line = table.lines_above[0][:MAX_QUOTED]
+        first_line = table.lines_above[0][:MAX_QUOTED_CHARACTERS]
         problems.append(
             f"{len(table.lines_above)} lines above the header of {source} were left out, the first is {first_line!r}."
         )
@@ -240,9 +240,9 @@ def _read_jsonl(data: bytes, source: str) -> TableRows:
             invalid_lines.append(number)
     problems = []
     if invalid_lines:
-        more = f" and {len(invalid_lines) - LISTED_ROWS} more" if len(invalid_lines) > LISTED_ROWS else ""
+        more = f" and {len(invalid_lines) - MAX_LISTED_LINES} more" if len(invalid_lines) > MAX_LISTED_LINES else ""
         problems.append(
-            f"{source}: not a JSON object in line {', '.join(map(str, invalid_lines[:LISTED_ROWS]))}{more}."
+            f"{source}: not a JSON object in line {', '.join(map(str, invalid_lines[:MAX_LISTED_LINES]))}{more}."
         )
     return TableRows(list(dict.fromkeys(name for row in rows for name in row)), rows, problems)
 

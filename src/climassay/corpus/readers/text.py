@@ -18,20 +18,20 @@ from climassay.corpus.readers.references import begins_like_entry, is_references
 from climassay.errors import DocumentError
 from climassay.io.decoding import decode_text
 
-MARKUP_START = 4096
+MARKUP_START_BYTES = 4096
 """Number of bytes at the beginning of a page within which its encoding may be declared."""
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)""")
-MIN_BROKEN_LENGTH = 25
+MIN_BROKEN_LINE_CHARACTERS = 25
 """A longer line, in characters, that does not end in a full stop counts as part of a split sentence; a shorter one may
 be a heading."""
 MIN_PAGES = 3
 """Form feeds separate pages if there are at least this many; a running line recurs on at least this many pages."""
-MAX_WRAPPED_LINE = 130
+MAX_WRAPPED_LINE_CHARACTERS = 130
 """Maximum length of a wrapped line, in characters; longer lines are separate paragraphs."""
 # A number or a list mark alone is what is left of a table or a page; leaders are those of a table of contents.
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_FIGURES = re.compile(r"\d\D+\d|\d{5}|[%°€$£±+−]")
+_NUMERIC = re.compile(r"\d\D+\d|\d{5}|[%°€$£±+−]")
 """Pattern of two numbers, a long number or a sign such as ``%``; a text that matches is not a page number."""
 _PAGE_AT_END = re.compile(r"(?:\.{3}|(?:\. ){3})[\s.]*(?:\d{1,4}|[ivxlc]{1,7})?$", re.IGNORECASE)
 _LEADERS = re.compile(r"\.{6,}|(?:\. ){6,}")
@@ -59,7 +59,7 @@ def decode_markup(data: bytes, source: str) -> str:
     Raises:
         DocumentError: The bytes are not text.
     """
-    start = data[:MARKUP_START]
+    start = data[:MARKUP_START_BYTES]
     encoding_match = _XML_ENCODING.match(start) or _META_CHARSET.search(start)
     return decode(data, source, encoding_match[1].decode("ascii") if encoding_match else None)
 
@@ -106,7 +106,7 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
 
 def _find_omitted_kind(part: str) -> str | None:
     """Return the kind of omitted part (contents line or stray signs) that a paragraph is; None if it is text."""
-    if not (_WORD.search(part) or _FIGURES.search(part)):
+    if not (_WORD.search(part) or _NUMERIC.search(part)):
         return "stray marks"
     return "contents lines" if _LEADERS.search(part) and _PAGE_AT_END.search(part) else None
 
@@ -114,7 +114,7 @@ def _find_omitted_kind(part: str) -> str | None:
 def split_paragraphs(text: str) -> list[str]:
     """Split plain text into paragraphs at blank lines, joining hard-wrapped lines.
 
-    Each list item, and each line longer than :data:`MAX_WRAPPED_LINE`, is a separate paragraph.
+    Each list item, and each line longer than :data:`MAX_WRAPPED_LINE_CHARACTERS`, is a separate paragraph.
     """
     result: list[str] = []
     marked_text = re.sub(r"(?<=[A-Za-z])[-‐]\n\s*(?=[a-z])", LINE_END_HYPHEN, text)
@@ -137,7 +137,7 @@ def _group_wrapped_lines(lines: list[str], *, in_references: bool) -> list[list[
         is_continued = (
             groups
             and not (in_references and _begins_entry(line, previous_line))
-            and len(previous_line) <= MAX_WRAPPED_LINE
+            and len(previous_line) <= MAX_WRAPPED_LINE_CHARACTERS
             and not _ITEM.match(line)
             and not (_SENTENCE_END.search(previous_line) and len(previous_line) < 0.7 * width)
         )
@@ -164,7 +164,7 @@ def _join_split_sentences(blocks: list[Block]) -> list[Block]:
             previous
             and block.text[0].islower()
             and not _SENTENCE_END.search(previous.text)
-            and len(previous.text) > MIN_BROKEN_LENGTH
+            and len(previous.text) > MIN_BROKEN_LINE_CHARACTERS
         ):
             last_page = block.page if block.page != previous.page else previous.last_page
             joined_blocks[-1] = Block(text=f"{previous.text} {block.text}", page=previous.page, last_page=last_page)

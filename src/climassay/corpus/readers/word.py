@@ -164,9 +164,9 @@ class _Package:
         self.source = source
         self._file = file
         self._names = set(file.namelist())
-        self._document = self._targets("_rels/.rels", "").get("officeDocument", ["word/document.xml"])[0]
+        self._document = self._find_related_parts("", "").get("officeDocument", ["word/document.xml"])[0]
         folder, name = posixpath.split(self._document)
-        self._related = self._targets(posixpath.join(folder, "_rels", f"{name}.rels"), folder)
+        self._related = self._find_related_parts(folder, name)
 
     def find_part(self, kind: str) -> ET.Element | None:
         """Return a related part such as ``footnotes``; None if the file has none."""
@@ -209,11 +209,15 @@ class _Package:
                 element.attrib = {_to_transitional(key): value for key, value in element.attrib.items()}
         return root
 
-    def _targets(self, name: str, folder: str) -> dict[str, list[str]]:
-        """Return the names of related parts, by the last component of the relationship's type."""
+    def _find_related_parts(self, folder: str, name: str) -> dict[str, list[str]]:
+        """Return the parts to which the part ``folder/name`` has relationships; empty strings stand for the whole file.
+
+        The result has lists of part names by the last component of the relationship's type, such as ``footnotes``.
+        """
         targets: dict[str, list[str]] = {}
-        if name in self._names:
-            for element in read_xml(self._file, name, self.source, "a Word"):
+        relationships_name = posixpath.join(folder, "_rels", f"{name}.rels")
+        if relationships_name in self._names:
+            for element in read_xml(self._file, relationships_name, self.source, "a Word"):
                 target = posixpath.normpath(posixpath.join("/", folder, element.get("Target", ""))).lstrip("/")
                 if target in self._names:
                     targets.setdefault(element.get("Type", "").rsplit("/", 1)[-1], []).append(target)
@@ -374,7 +378,7 @@ class _Simplifier:
         outer_boxes, self._pending_boxes = self._pending_boxes, []
         outer_styles, self._paragraph_styles = self._paragraph_styles, chain
         parts = self._rewrite_all(element)
-        # Runs are counted while they are read, paragraphs are what users see.
+        # Hidden runs were counted; at most one hidden paragraph is reported.
         self.omitted_counts["hidden paragraphs"] = min(self.omitted_counts["hidden paragraphs"], n_hidden + 1)
         paragraph = _new_element("p", parts)
         if not self.title and chain and chain[0].name.lower() == "title":

@@ -18,8 +18,8 @@ from climassay.factcheck.debate.context import (
     statement_values,
     verify,
 )
+from climassay.factcheck.debate.requests import RELATED, RequestGenerator
 from climassay.factcheck.debate.setup import Advocate
-from climassay.factcheck.debate.steps import RELATED, Steps
 from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, FollowUp
 from climassay.models.contract import CHARACTERS_PER_TOKEN
 
@@ -58,7 +58,7 @@ def give_opinions(
     passages: Sequence[Sequence[RetrievedPassage]],
     state: DebateState,
     previous: AdvocateOpinion | None,
-) -> Steps[RoundOpinions]:
+) -> RequestGenerator[RoundOpinions]:
     """Let an advocate judge the claim and its statements and answer questions, all in one call.
 
     Args:
@@ -87,7 +87,7 @@ def _judge(
     passages: Sequence[Sequence[RetrievedPassage]],
     state: DebateState,
     number: int,
-) -> Steps[RoundOpinions]:
+) -> RequestGenerator[RoundOpinions]:
     """Return the advocate's contributions to round ``number``.
 
     The call is skipped if there is no passage, or if all passages are only related to the claim's subject.
@@ -123,16 +123,26 @@ def _judge(
             tuple(replace(question, error=error) for question in questions),
         )
     context.report_activity(advocate.name, "checking quotations", number)
-    in_house = advocate.is_plain
     parts = []
     for subclaim, part, statement in zip(subclaims, empty_parts, assessment.statements, strict=True):
         # The reasoning on a statement is its explanation.
         explained_statement = replace(statement, explanation=statement.reasoning)
-        verification = verify(context, explained_statement, subclaim.text, fitting_passages, in_house=in_house)
+        verification = verify(
+            context,
+            explained_statement,
+            subclaim.text,
+            fitting_passages,
+            allows_own_knowledge=advocate.is_plain,
+        )
         parts.append(_make_opinion(context, part, statement, verification))
     quotations = [quotation for part in parts for quotation in part.quotations]
     verification = verify(
-        context, assessment, context.claim, fitting_passages, quotations=quotations, in_house=in_house
+        context,
+        assessment,
+        context.claim,
+        fitting_passages,
+        quotations=quotations,
+        allows_own_knowledge=advocate.is_plain,
     )
     opinion = _make_opinion(context, empty_opinion, assessment, verification)
     n_removed = sum(part.removed_quotations for part in (opinion, *parts))
@@ -175,7 +185,7 @@ def _is_informed(context: DebateContext, verdict: str | None, levels: Levels | N
     Labels such as "unsupported" express a lack of information if the evidence is limited.
     """
     scale = context.setup.scale
-    lacks_evidence = verdict in scale.lack and levels is not None and levels.evidence == "limited"
+    lacks_evidence = verdict in scale.lack_labels and levels is not None and levels.evidence == "limited"
     return verdict is not None and verdict != scale.nei and not lacks_evidence
 
 

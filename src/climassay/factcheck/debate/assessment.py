@@ -19,8 +19,8 @@ from climassay.factcheck.certainty import (
     Levels,
     nearest_confidence,
 )
+from climassay.factcheck.debate.requests import RequestGenerator, request_text
 from climassay.factcheck.debate.setup import DebateSetup
-from climassay.factcheck.debate.steps import Steps, request_text
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import Placement, Quotation, Side
 from climassay.models.contract import GenerationRequest, Message, object_schema
@@ -92,7 +92,7 @@ class Assessment:
     error: str | None = None
 
 
-def assess(model: str, prompt: AssessmentPrompt, setup: DebateSetup) -> Steps[Assessment]:
+def assess(model: str, prompt: AssessmentPrompt, setup: DebateSetup) -> RequestGenerator[Assessment]:
     """Request an assessment from a model; a failed call or a malformed answer is an assessment with an error."""
     schema = answer_schema(prompt, setup.scale, setup.profile)
     completion = yield from request_text(model, GenerationRequest(prompt.messages, setup.sampling, schema=schema))

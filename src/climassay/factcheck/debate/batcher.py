@@ -9,7 +9,7 @@ from climassay.corpus.documents import Hit, excerpt
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import ModelError
 from climassay.factcheck.claims import latest_editions
-from climassay.factcheck.debate.steps import EntailmentRequest, FoundPassage, Request, SearchRequest, TextRequest
+from climassay.factcheck.debate.requests import EntailmentRequest, FoundPassage, Request, SearchRequest, TextRequest
 from climassay.grounding import CollectionGroup
 from climassay.models.contract import Completion, ConcurrentModel, Encoder, unwrap_model
 from climassay.records import RecordedModel

@@ -21,12 +21,12 @@ from climassay.corpus.documents import Passage, expand_report_name
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.certainty import LIKELIHOODS, Levels, Likelihood, fits_verdict
 from climassay.factcheck.debate.assessment import Assessment
+from climassay.factcheck.debate.requests import FoundPassage
 from climassay.factcheck.debate.setup import DebateSetup
-from climassay.factcheck.debate.steps import FoundPassage
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     Activity,
-    Doing,
+    ActivityKind,
     Event,
     FollowUp,
     PassageCitation,
@@ -70,7 +70,7 @@ class RetrievedPassage:
     """Relevance grade; None if not graded."""
 
 
-class SourceBook:
+class PassageRegistry:
     """Registry of the passages retrieved in a debate, numbered in order of first retrieval."""
 
     def __init__(self) -> None:
@@ -120,13 +120,13 @@ class DebateContext:
     """Statements of the claim as used in prompts, each with the prefix if there is one."""
     on_event: Callable[[Event], None]
     """Callback that receives every event."""
-    sources: SourceBook = field(default_factory=SourceBook)
+    sources: PassageRegistry = field(default_factory=PassageRegistry)
     activities: dict[str, Activity] = field(default_factory=dict)
     """Current activity of each participant."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Number of passages that did not fit the model's context window, by advocate; the maximum over all rounds."""
 
-    def report_activity(self, participant: str, doing: Doing, round_number: int) -> None:
+    def report_activity(self, participant: str, doing: ActivityKind, round_number: int) -> None:
         """Emit an event if the activity of a participant has changed."""
         activity = Activity(participant, doing, round_number)
         if self.activities.get(participant) != activity:
@@ -164,7 +164,7 @@ class DebateContext:
 
 
 def join_lines(text: str) -> str:
-    """Return the text on one line, so that it cannot imitate a line of the prompt."""
+    """Return a text on one line, so that it cannot imitate a line of the prompt."""
     return " ".join(text.split())
 
 
@@ -253,7 +253,7 @@ def verify(
     passages: Sequence[RetrievedPassage | PassageCitation],
     *,
     quotations: Sequence[Quotation] = (),
-    in_house: bool = False,
+    allows_own_knowledge: bool = False,
 ) -> VerifiedAssessment:
     """Verify the citations, quotations, verdict and likelihood of an assessment.
 
@@ -263,7 +263,7 @@ def verify(
         statement: Statement that the model judged.
         passages: Passages that may be cited and quoted.
         quotations: Verified quotations that support the verdict, in addition to those of the assessment.
-        in_house: Whether the verdict may be based on the model's own knowledge.
+        allows_own_knowledge: Whether the verdict may be based on the model's own knowledge.
     """
     scale, verdict = context.setup.scale, assessment.verdict
     explanation, removed_citations = context.ground(assessment.explanation, passages)
@@ -275,7 +275,7 @@ def verify(
     result = VerifiedAssessment(verdict, explanation, removed_citations, all_quotations, removed_quotations)
     if verdict is None or verdict == scale.nei:
         return result
-    if not in_house and not _supports_verdict(scale, verdict, explanation, all_quotations):
+    if not allows_own_knowledge and not _supports_verdict(scale, verdict, explanation, all_quotations):
         return result._replace(verdict=scale.nei, withheld=verdict)
     levels = assessment.levels
     if levels is not None and levels.likelihood is not None:

@@ -16,8 +16,16 @@ from typing import Any
 
 from climassay.corpus.search import fuse_rankings
 from climassay.factcheck.debate.context import format_location, join_lines
+from climassay.factcheck.debate.requests import (
+    RELATED,
+    RELEVANT,
+    UNRELATED,
+    FoundPassage,
+    RequestGenerator,
+    gather,
+    request_text,
+)
 from climassay.factcheck.debate.setup import Advocate
-from climassay.factcheck.debate.steps import RELATED, RELEVANT, UNRELATED, FoundPassage, Steps, gather, request_text
 from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.models.contract import CHARACTERS_PER_TOKEN, GenerationRequest, Sampling, object_schema
 from climassay.prompts import Prompt
@@ -80,7 +88,7 @@ class _Grade:
 
 def find_evidence(
     advocates: Sequence[Advocate], subclaims: Sequence[Subclaim], claim: str, grader: Grader | None
-) -> Steps[RetrievedEvidence]:
+) -> RequestGenerator[RetrievedEvidence]:
     """Search all advocates' collections for all subclaims, and select the passages for each advocate.
 
     Args:
@@ -181,7 +189,7 @@ def _without_subject_passages(passages: list[tuple[FoundPassage, ...]]) -> list[
 
 def find_for_questions(
     questions: Sequence[tuple[Advocate, FollowUp]], evidence: RetrievedEvidence, *, is_graded: bool
-) -> Steps[list[tuple[FoundPassage, ...]]]:
+) -> RequestGenerator[list[tuple[FoundPassage, ...]]]:
     """Search for the questions of a further round and return the passages for each one, best first.
 
     Args:
@@ -213,7 +221,9 @@ def find_for_questions(
     return selections
 
 
-def _search(advocate: Advocate, queries: Sequence[str], *, is_graded: bool) -> Steps[tuple[FoundPassage, ...]]:
+def _search(
+    advocate: Advocate, queries: Sequence[str], *, is_graded: bool
+) -> RequestGenerator[tuple[FoundPassage, ...]]:
     """Return the passages found for several queries, without duplicates, fused by rank."""
     if advocate.is_plain:
         return ()
@@ -238,7 +248,7 @@ def _search(advocate: Advocate, queries: Sequence[str], *, is_graded: bool) -> S
 
 def _grade_candidates(
     grader: Grader, claim: str, subclaims: Sequence[Subclaim], candidates: Sequence[FoundPassage]
-) -> Steps[dict[_Key, _Grade]]:
+) -> RequestGenerator[dict[_Key, _Grade]]:
     """Grade all candidates in one call; without candidates no model is called.
 
     Raises:

@@ -17,7 +17,7 @@ from climassay.factcheck.debate.context import (
     statement_values,
     verify,
 )
-from climassay.factcheck.debate.steps import Steps
+from climassay.factcheck.debate.requests import RequestGenerator
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
@@ -35,7 +35,7 @@ from climassay.factcheck.transcript import (
 NAME = "mediator"
 _MAX_REASONING_WORDS = 120
 """Maximum number of words of an advocate's reasoning in the mediator's prompt."""
-_CLOSE_STEPS = 1
+_MAX_CLOSE_SPREAD = 1
 """Maximum distance between verdicts that count as close, in steps of the scale."""
 
 
@@ -68,7 +68,7 @@ def compute_spread(opinions: Sequence[AdvocateOpinion], scale: Scale) -> int | N
 
 def are_close(spread: int | None, scale: Scale) -> bool:
     """Return whether verdicts with this spread are close: at most one step apart, and not the two ends of the scale."""
-    return spread is None or spread <= max(0, min(_CLOSE_STEPS, len(scale.labels) - 2))
+    return spread is None or spread <= max(0, min(_MAX_CLOSE_SPREAD, len(scale.labels) - 2))
 
 
 # ---------------------------------------------------------------------------------------------------- consolidation
@@ -94,7 +94,7 @@ def consolidate(
     parts: Sequence[AdvocateOpinion],
     follow_ups: Sequence[FollowUp],
     question_mode: QuestionMode = "no",
-) -> Steps[Consolidation]:
+) -> RequestGenerator[Consolidation]:
     """Request the mediator's assessment of a round; no model is called if no advocate has information.
 
     Args:

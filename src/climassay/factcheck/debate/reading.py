@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from climassay.corpus.sentences import locate_quotation, split_sentences
 from climassay.factcheck.configuration import Splitter
 from climassay.factcheck.debate.context import join_lines
-from climassay.factcheck.debate.steps import Steps, request_text
+from climassay.factcheck.debate.requests import RequestGenerator, request_text
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import GenerationRequest, Sampling, object_schema
 from climassay.prompts import Profile, Prompt
 
 if TYPE_CHECKING:
-    from climassay.factcheck.claims import Kind
+    from climassay.factcheck.claims import CheckabilityKind
 
 MAX_SUBCLAIMS = 5
 _MAX_LENGTH = 400
@@ -29,7 +29,10 @@ _MAX_QUERY_LENGTH = 200
 """Maximum number of characters of a search query."""
 _MIN_WORDS = 3
 """Minimum number of words of a statement."""
-_REFUSAL_KINDS: Mapping[str, "Kind"] = {"not checkable": "not checkable", "not about climate": "not about climate"}
+_REFUSAL_KINDS: Mapping[str, "CheckabilityKind"] = {
+    "not checkable": "not checkable",
+    "not about climate": "not about climate",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,14 @@ class ClaimReading:
     """Statements of the claim, at least one."""
     splitter: Splitter
     """Method that split the claim."""
-    kind: "Kind" = "checkable"
+    kind: "CheckabilityKind" = "checkable"
     reason: str = ""
     """Reason why the claim is not checkable or not about climate, in one sentence; empty if it is checkable."""
 
 
-def read_claim(text: str, splitter: Splitter, model: str, profile: Profile, prompt: Prompt) -> Steps[ClaimReading]:
+def read_claim(
+    text: str, splitter: Splitter, model: str, profile: Profile, prompt: Prompt
+) -> RequestGenerator[ClaimReading]:
     """Split a claim into statements and, with a model, decide whether it can be checked.
 
     Args:
@@ -145,7 +150,7 @@ def _parse_answer(text: str, answer: str, max_queries: int, instructions: str) -
 
     An answer is unusable if it is malformed, or if it accepts the claim but :func:`_locate_parts` rejects its
     quotations. A claim that the model refuses without usable quotations is split by rules. Duplicate queries and those
-    without words of their own (:func:`_says_more`) are dropped.
+    without words of their own (:func:`_has_own_words`) are dropped.
     """
     try:
         data = json.loads(answer)
@@ -154,9 +159,8 @@ def _parse_answer(text: str, answer: str, max_queries: int, instructions: str) -
         parts = []
         for part in data["parts"]:
             queries = [join_lines(str(query)) for query in part["queries"]] if max_queries else []
-            unique_queries = tuple(dict.fromkeys(query for query in queries if _says_more(query, instructions, text)))
-            unique_queries = unique_queries[:max_queries]
-            parts.append((str(part["quotation"]), str(part["statement"]), unique_queries))
+            usable_queries = dict.fromkeys(query for query in queries if _has_own_words(query, instructions, text))
+            parts.append((str(part["quotation"]), str(part["statement"]), tuple(usable_queries)[:max_queries]))
     except (ValueError, KeyError, TypeError):
         return None
     subclaims = _locate_parts(text, parts)
@@ -167,7 +171,7 @@ def _parse_answer(text: str, answer: str, max_queries: int, instructions: str) -
     return ClaimReading(subclaims, "model", refusal, reason)
 
 
-def _says_more(query: str, instructions: str, claim: str) -> bool:
+def _has_own_words(query: str, instructions: str, claim: str) -> bool:
     """Return whether a query is more than a copy of the instructions.
 
     It must have a word that the instructions lack, or share a word of at least four letters with the claim.

@@ -17,8 +17,15 @@ from climassay.factcheck.debate.mediator import (
     final_verdict,
 )
 from climassay.factcheck.debate.reading import ClaimReading, read_claim
+from climassay.factcheck.debate.requests import (
+    RELATED,
+    EntailmentRequest,
+    RequestGenerator,
+    UsageTotals,
+    count_usage,
+    gather,
+)
 from climassay.factcheck.debate.setup import DebateSetup
-from climassay.factcheck.debate.steps import RELATED, EntailmentRequest, Ledger, Steps, count_usage, gather
 from climassay.factcheck.transcript import Claim, Event, FollowUp, Outcome, Round, Transcript
 from climassay.grounding.citations import AnswerSentence
 from climassay.models.contract import Encoder
@@ -29,7 +36,9 @@ PassageTable = list[list[list[RetrievedPassage]]]
 """Passages of each advocate (outer list) for each subclaim (inner list)."""
 
 
-def debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None] = lambda _: None) -> Steps[Transcript]:
+def debate(
+    claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None] = lambda _: None
+) -> RequestGenerator[Transcript]:
     """Debate one claim.
 
     Args:
@@ -37,18 +46,18 @@ def debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None] =
         setup: Participants and settings.
         on_event: Callback that receives each event.
     """
-    ledger = Ledger()
-    transcript = yield from count_usage(_hold_debate(claim, setup, on_event), ledger)
-    return replace(transcript, usage=ledger.usage, failures=ledger.failures)
+    totals = UsageTotals()
+    transcript = yield from count_usage(_hold_debate(claim, setup, on_event), totals)
+    return replace(transcript, usage=totals.usage, failures=totals.failures)
 
 
-def _hold_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None]) -> Steps[Transcript]:
+def _hold_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None]) -> RequestGenerator[Transcript]:
     """Read the claim, find passages, hold rounds until the mediator closes the debate, and give the verdict."""
     settings = setup.settings
     reading = yield from read_claim(claim.text, settings.split, settings.model, setup.profile, setup.templates["split"])
     refusal: Outcome | None = None if reading.kind == "checkable" or not settings.check_claims else reading.kind
     if refusal and not _is_accepted_by_classifier(claim, setup.encoder):
-        return setup.unchecked(claim, refusal, reading.reason)
+        return setup.refused_transcript(claim, refusal, reading.reason)
     on_event(reading.subclaims)
     prefix = CONTEXT_PREFIX if settings.context_prefix else ""
     subclaims = tuple(replace(subclaim, text=prefix + subclaim.text) for subclaim in reading.subclaims)
@@ -62,7 +71,7 @@ def _hold_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], N
         grader = Grader(settings.model, setup.templates["grade"], lambda: setup.read_window(settings.model))
     evidence = yield from find_evidence(setup.advocates, context.subclaims, context.claim, grader)
     if refusal and not evidence.is_found and not any(advocate.is_plain for advocate in setup.advocates):
-        return setup.unchecked(claim, refusal, reading.reason)
+        return setup.refused_transcript(claim, refusal, reading.reason)
 
     rounds, consolidation = yield from _hold_rounds(context, evidence)
     context.report_activity(NAME, "concluding", len(rounds))
@@ -71,7 +80,7 @@ def _hold_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], N
     if settings.leave_one_out:
         ablated_verdicts = yield from _leave_one_out(context, rounds[-1], consolidation)
     transcript = replace(
-        setup.transcript(claim, verdict),
+        setup.make_transcript(claim, verdict),
         subclaims=reading.subclaims,
         rounds=tuple(rounds),
         sources=context.sources.citations(),
@@ -91,7 +100,7 @@ def _hold_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], N
     )
     transcript = replace(transcript, warnings=tuple(filter(None, warnings)))
     if settings.entailment:
-        transcript = yield from _measure_entailment(transcript)
+        transcript = yield from _score_entailment(transcript)
     on_event(transcript.verdict)
     return transcript
 
@@ -113,7 +122,9 @@ def _refusal_warning(reading: ClaimReading) -> str:
 # ----------------------------------------------------------------------------------------------------------- rounds
 
 
-def _hold_rounds(context: DebateContext, evidence: RetrievedEvidence) -> Steps[tuple[list[Round], Consolidation]]:
+def _hold_rounds(
+    context: DebateContext, evidence: RetrievedEvidence
+) -> RequestGenerator[tuple[list[Round], Consolidation]]:
     """Hold rounds until the debate closes. Return the rounds and the mediator's assessment of the last round."""
     setup = context.setup
     # Passages are numbered after all searches, so that the numbers do not depend on the order of the answers.
@@ -160,7 +171,7 @@ def _hold_rounds(context: DebateContext, evidence: RetrievedEvidence) -> Steps[t
 
 def _find_more_passages(
     context: DebateContext, questions: Sequence[FollowUp], passages: PassageTable, evidence: RetrievedEvidence
-) -> Steps[PassageTable]:
+) -> RequestGenerator[PassageTable]:
     """Return the advocates' passages for the next round, with those found for the questions that open it."""
     setup = context.setup
     indices = {advocate.name: index for index, advocate in enumerate(setup.advocates)}
@@ -191,9 +202,9 @@ def _find_more_passages(
 def add_follow_up_passages(
     new_passages: Sequence[RetrievedPassage], old_passages: Sequence[RetrievedPassage], max_passages: int
 ) -> list[RetrievedPassage]:
-    """Return the new ones of the passages found for a question, at most half of ``max_passages``, and all earlier ones.
+    """Return the passages for an advocate's next prompt: those that are new to it, then all of ``old_passages``.
 
-    An advocate keeps all passages that its opinion may be based on.
+    At most half of ``max_passages`` are added. An advocate keeps all passages that its opinion may be based on.
     """
     numbers = {item.number for item in old_passages}
     added_passages = [item for item in new_passages if item.number not in numbers]
@@ -205,7 +216,7 @@ def add_follow_up_passages(
 
 def _leave_one_out(
     context: DebateContext, last_round: Round, consolidation: Consolidation
-) -> Steps[tuple[tuple[str, str | None], ...]]:
+) -> RequestGenerator[tuple[tuple[str, str | None], ...]]:
     """Return pairs of an informed advocate's name and the mediator's verdict without that advocate."""
     names = [opinion.advocate for opinion in consolidation.informed]
     results = yield from gather(
@@ -217,7 +228,7 @@ def _leave_one_out(
                 [
                     item
                     for item in consolidation.follow_ups
-                    # A standard question tells an advocate what the others say.
+                    # A question from the template repeats the verdicts of other advocates.
                     if name not in (item.to, item.asker) and f"{name} says" not in item.question
                 ],
             )
@@ -227,25 +238,29 @@ def _leave_one_out(
     return tuple((name, result.assessment.verdict) for name, result in zip(names, results, strict=True))
 
 
-def _measure_entailment(transcript: Transcript) -> Steps[Transcript]:
+def _score_entailment(transcript: Transcript) -> RequestGenerator[Transcript]:
     """Add the probability of entailment to each citation in the explanations of the verdict and the last opinions."""
-    texts = {source.number: source.passage.text for source in transcript.sources}
+    passage_texts = {source.number: source.passage.text for source in transcript.sources}
 
-    def measure(sentences: Sequence[AnswerSentence]) -> Steps[tuple[AnswerSentence, ...]]:
+    def score_sentences(sentences: Sequence[AnswerSentence]) -> RequestGenerator[tuple[AnswerSentence, ...]]:
         requests = tuple(
-            EntailmentRequest(texts[number], sentence.text) for sentence in sentences for number in sentence.citations
+            EntailmentRequest(passage_texts[number], sentence.text)
+            for sentence in sentences
+            for number in sentence.citations
         )
-        answers = iter((yield requests) if requests else [])
+        scores = iter((yield requests) if requests else [])
         return tuple(
-            replace(sentence, entailment=tuple(next(answers) for _ in sentence.citations)) for sentence in sentences
+            replace(sentence, entailment=tuple(next(scores) for _ in sentence.citations)) for sentence in sentences
         )
 
     last_round = transcript.rounds[-1]
     explanations = [transcript.verdict.explanation, *(opinion.explanation for opinion in last_round.opinions)]
-    verdict, *measured_explanations = yield from gather([measure(sentences) for sentences in explanations])
+    verdict_explanation, *opinion_explanations = yield from gather(
+        [score_sentences(sentences) for sentences in explanations]
+    )
     opinions = tuple(
         replace(opinion, explanation=sentences)
-        for opinion, sentences in zip(last_round.opinions, measured_explanations, strict=True)
+        for opinion, sentences in zip(last_round.opinions, opinion_explanations, strict=True)
     )
     rounds = (*transcript.rounds[:-1], replace(last_round, opinions=opinions))
-    return replace(transcript, rounds=rounds, verdict=replace(transcript.verdict, explanation=verdict))
+    return replace(transcript, rounds=rounds, verdict=replace(transcript.verdict, explanation=verdict_explanation))

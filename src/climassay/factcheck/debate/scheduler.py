@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from climassay.factcheck.debate.batcher import RequestBatcher
-from climassay.factcheck.debate.steps import Request, SearchRequest, Steps, T
+from climassay.factcheck.debate.requests import Request, RequestGenerator, SearchRequest, T, send_answers
 
 OnRequests = Callable[[Sequence[Request]], None]
 """Callback that receives requests before they are sent and can raise an exception to end the debates."""
@@ -63,7 +63,7 @@ class DebateScheduler(Generic[T]):
 
     def __init__(
         self,
-        debates: Sequence[Steps[T]],
+        debates: Sequence[RequestGenerator[T]],
         batcher: RequestBatcher,
         concurrency: int,
         on_result: Callable[[T], None] | None = None,
@@ -135,9 +135,8 @@ class DebateScheduler(Generic[T]):
 
     def _advance(self, pool: ThreadPoolExecutor, debate: int, answers: list[Any] | None) -> None:
         """Send a debate its answers, then queue or start its next requests, or store its result."""
-        steps = self._debates[debate]
         try:
-            requests = next(steps) if answers is None else steps.send(answers)
+            requests = send_answers(self._debates[debate], answers)
         except StopIteration as end:
             self._results[debate] = end.value
             if self._on_result is not None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
-from climassay.factcheck.debate.steps import SearchRequest
+from climassay.factcheck.debate.requests import SearchRequest
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Outcome, Transcript, Verdict
 from climassay.models.contract import Encoder, Sampling
@@ -90,15 +90,15 @@ class DebateSetup:
         return Sampling(None, self.settings.temperature, seed=self.settings.seed)
 
     @property
-    def calls_of_one_round(self) -> int:
+    def n_calls_of_one_round(self) -> int:
         """Maximum number of model calls in a debate of one round."""
         return (self.settings.split == "model") + self.profile.grade_passages + len(self.advocates) + 1
 
-    def transcript(self, claim: Claim, verdict: Verdict) -> Transcript:
+    def make_transcript(self, claim: Claim, verdict: Verdict) -> Transcript:
         """Return a transcript that has a verdict but no rounds of debate."""
         mediator = f"{self.mediator.style}, {self.mediator.model}"
         return Transcript(claim, self.scale.name, tuple(self.profiles.values()), mediator, (), (), verdict, ())
 
-    def unchecked(self, claim: Claim, outcome: Outcome, reason: str) -> Transcript:
+    def refused_transcript(self, claim: Claim, outcome: Outcome, reason: str) -> Transcript:
         """Return the transcript of a claim that is refused as not checkable or not about climate."""
-        return self.transcript(claim, Verdict(outcome, None, claim.text, caveats=(reason,)))
+        return self.make_transcript(claim, Verdict(outcome, None, claim.text, caveats=(reason,)))

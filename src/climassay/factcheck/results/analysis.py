@@ -153,7 +153,8 @@ class Distribution:
     party: str
     """``published``, ``mediator`` or an advocate's name."""
     counts: tuple[tuple[str, int], ...]
-    """Pairs of class and number: classes from wrong to right, "not enough information", and ``no verdict``."""
+    """Number of verdicts per class, as pairs (class, number): the classes of the scale from wrong to right, then "not
+    enough information" and ``no verdict``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +279,7 @@ def count_rounds(debates: Sequence[Transcript]) -> RoundCounts:
     )
 
 
-def measure_agreement(
+def compute_agreement(
     debates: Sequence[Transcript], advocates: Sequence[str], scale: Scale, seed: int
 ) -> tuple[PartyAgreement, ...]:
     """Return the advocates' agreement after the first round and at the end."""
@@ -343,7 +344,7 @@ def count_citations(debates: Sequence[Transcript], parties: Sequence[str]) -> tu
     return tuple(results)
 
 
-def measure_advocate_effects(
+def compute_advocate_effects(
     debates: Sequence[Transcript],
     truths: Mapping[str, str],
     advocates: Sequence[str],
@@ -516,8 +517,7 @@ def analyse(
         if transcript.scale != scale.name:
             raise InputError(
                 f"The fact-check of the claim {transcript.claim.text[:60]!r} is on the scale {transcript.scale}, not "
-                f"{scale.name}: "
-                "analyse runs of one scale at a time."
+                f"{scale.name}: analyse runs of one scale at a time."
             )
     checks = tuple(reader_view(transcript, scale) for transcript in first_transcripts)
     n_classes = len(scale.classes(classes))
@@ -575,9 +575,9 @@ def analyse(
         distributions=count_distributions(checks, true_labels, parties, scale, n_classes),
         nei=compute_nei_rates(debates, parties, scale),
         rounds=count_rounds(debates),
-        agreement=measure_agreement(debates, parties[1:], scale, seed),
+        agreement=compute_agreement(debates, parties[1:], scale, seed),
         citations=count_citations(debates, parties),
-        left_out=measure_advocate_effects(debates, true_labels, parties[1:], scale, counts, seed),
+        left_out=compute_advocate_effects(debates, true_labels, parties[1:], scale, counts, seed),
         risk=risk_coverage(labelled_checks, true_labels, scale, n_classes),
         disagreements=_find_disagreements(labelled_checks, true_labels, published_verdicts, scale, n_classes),
         failed=tuple(
@@ -596,7 +596,8 @@ def read_truths(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return the published verdicts of a run by claim id.
 
     Args:
-        rows: Rows that :meth:`~climassay.factcheck.checking.Checker.keep` stored: ``claim`` (an id) and ``verdict``.
+        rows: Rows with ``claim`` (an id) and ``verdict``, as stored by
+            :meth:`~climassay.factcheck.checking.Checker.save_transcripts`.
     """
     return {str(row["claim"]): str(row["verdict"]) for row in rows}
 

@@ -12,9 +12,9 @@ from climassay.factcheck.results.scoring import (
 from climassay.reporting import (
     Table,
     counted,
+    format_p_value,
     percent,
     percent_interval,
-    shown_p_value,
 )
 from climassay.statistics import Estimate
 
@@ -259,7 +259,7 @@ def left_out_table(analysis: RunAnalysis) -> Table:
             if level.gain is not None:
                 gain = level.gain.difference
                 interval = " to ".join(f"{100 * bound:+.1f}" for bound in gain.interval)
-                gain_cells = (str(gain.n), f"{100 * gain.value:+.1f}", interval, shown_p_value(level.gain.p_value))
+                gain_cells = (str(gain.n), f"{100 * gain.value:+.1f}", interval, format_p_value(level.gain.p_value))
             changed_cells = _estimate_cells(level.changed)[1:]
             rows.append(
                 (

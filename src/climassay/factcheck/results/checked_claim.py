@@ -122,7 +122,7 @@ def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:
     verdict = transcript.verdict
     if verdict.outcome == "verdict" and verdict.label is not None:
         yield Text.assemble(("Verdict: ", "bold"), (verdict.label, "bold cyan"))
-        yield Text(f"The claim {scale.meaning(verdict.label)}.")
+        yield Text(f"This verdict says that the claim {scale.meaning(verdict.label)}.")
     else:
         yield Text.assemble(("Result: ", "bold"), (OUTCOME[verdict.outcome], "bold cyan"))
         yield Text(ENDING[verdict.outcome])
@@ -132,7 +132,7 @@ def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:
         yield Text(_format_sentences(verdict.explanation))
     if transcript.fallacy is not None:
         fallacy = transcript.fallacy
-        yield Text("\nHow it misleads", style="bold")
+        yield Text("\nHow it may mislead", style="bold")
         yield Text(f"{fallacy.name.capitalize()} ({fallacy.probability:.0%}). {fallacy.definition}")
         yield Text(fallacy_note(fallacy), style="dim")
     for side, pairs in quoted_passages(transcript).items():

@@ -45,13 +45,13 @@ from climassay.reporting import (
     Table,
     counted,
     percent,
-    thinned,
+    thin_points,
 )
 from climassay.reporting.html import Block
 
 MAX_DISAGREEMENTS = 200
 """Maximum number of disagreements listed in a report."""
-MIN_OTHERS = 20
+MIN_MINORITY_CLAIMS = 20
 """Minimum number of claims outside the most frequent class for the report to compare scores with the majority-class
 baseline."""
 
@@ -127,10 +127,10 @@ def _score_blocks(analysis: RunAnalysis) -> Sequence[Block]:
         metrics = scores.rows.figures
         constant = metrics.constant_accuracy.value
         low, high = metrics.accuracy.interval
-        n_others = round(metrics.n * (1 - constant))
+        n_minority = round(metrics.n * (1 - constant))
         comparison = "more than" if low > constant else "less than" if high < constant else "not clearly other than"
-        if n_others < MIN_OTHERS:
-            comparison = f"too few other claims ({n_others}) to compare with"
+        if n_minority < MIN_MINORITY_CLAIMS:
+            comparison = f"too few other claims ({n_minority}) to compare with"
         text = (
             f"{percent(metrics.accuracy.value)}% right ({percent(low)} to {percent(high)}), {comparison} the "
             f"{percent(constant)}% of always answering '{metrics.constant}'"
@@ -184,7 +184,7 @@ def _risk_plot(risk: RiskCoverage) -> LinePlot:
         "the surest verdicts",
         tuple(
             Point(point.coverage, point.accuracy.value, *point.accuracy.interval, f"{point.accuracy.n} verdicts")
-            for point in thinned(risk.points)
+            for point in thin_points(risk.points)
         ),
     )
     constant_points = (Point(0.0, risk.constant_accuracy), Point(1.0, risk.constant_accuracy))

@@ -160,8 +160,8 @@ def score_verdicts(
         scale: Scale of the true and the predicted verdicts.
         classes: Number of classes; all labels of the scale by default.
         claims: Text of each row's claim. Rows of the same claim (:func:`~climassay.claim_identity.claim_key`) are
-            resampled together, and scores without repeated claims are added. Each row without a text counts as a claim
-            of its own.
+            resampled together, and the scores on distinct claims are also returned. Each row without a text counts as
+            a claim of its own.
         unknown: Treatment of a prediction that is not a verdict of the scale: ``error`` raises an error, ``wrong``
             counts it as wrong.
         level: Confidence level of the intervals.
@@ -173,12 +173,12 @@ def score_verdicts(
             predictions only if ``unknown`` is ``error``), or the scale cannot be collapsed to ``classes`` classes.
 
     Notes:
-        The treatment of a class that occurs on one side only was found by reproducing the paper's figures. On the 170
-        claims of its appendix E, the system never predicts "imprecise", the true verdict on two claims. If the
-        precision of this class counts as 0, the precision on 7 classes is 42.74, as published. If the class is left
-        out, the precision is 49.86. The advocates' rows show that "not enough information" is such a class: the IPCC's
-        precision on 7 and 2 classes, 34.13 and 83.69 without it, is published as 29.86 and 55.80 with it: 7/8 and 2/3,
-        for one more class of 0.
+        A class that occurs only among the true or only among the predicted verdicts counts in the macro averages with
+        precision, recall and F1 of 0. The paper does not state this rule, but its figures follow from it. On the 170
+        claims of its appendix E, the system never predicts "imprecise", the true verdict on two claims: the precision
+        on 7 classes is 42.74, as published, if this class counts as 0, and 49.86 if it is left out. The same is true
+        of "not enough information": the IPCC advocate's precision on 7 and 2 classes, 34.13 and 83.69 without it, is
+        published as 29.86 and 55.80, the averages over 8 and 3 classes of which one is 0.
 
     References:
         Leippold et al. (2024), arXiv 2401.12566v1, table 1 and appendix E.

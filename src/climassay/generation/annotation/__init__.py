@@ -1,6 +1,6 @@
 """Annotation: experts' labels of drafts, stored so that no acknowledged label is lost or duplicated.
 
-Liu et al. 2025 (ClimaQA), section 4.3 and appendix A.5. See docs/annotation.md.
+Manivannan et al. 2025 (ClimaQA), section 4.3 and appendix A.5. See docs/annotation.md.
 """
 
 import lazy_loader

@@ -55,7 +55,7 @@ class AnnotationSettings:
     annotators: tuple[str, ...] = ()
     """Names of the users who annotate the dataset; if empty, everybody who may annotate."""
 
-    def admits(self, annotator: str) -> bool:
+    def includes(self, annotator: str) -> bool:
         """Return whether the dataset is assigned to an annotator."""
         return not self.annotators or annotator in self.annotators
 
@@ -63,7 +63,7 @@ class AnnotationSettings:
 _STORED_SETTINGS = TypeAdapter(AnnotationSettings)
 
 
-def stored_settings(values: object) -> AnnotationSettings:
+def parse_stored_settings(values: object) -> AnnotationSettings:
     """Parse settings from the JSON values in the database.
 
     Raises:
@@ -324,7 +324,7 @@ def _clean_text(text: str, subject: str) -> str:
 
 EDIT_FIELDS = ("edited_question", "edited_answer", "edited_options", "edited_correct")
 """Names of the fields of an edited question in exported tables and annotation tools. The answer of a cloze statement is
-the masked term. A multiple-choice question has options and the letter of the correct option instead of an answer."""
+its masked term. A multiple-choice question has options and the letter of the correct option instead of an answer."""
 
 
 def label_fields(draft: Draft, label: Label) -> dict[str, list[str]]:

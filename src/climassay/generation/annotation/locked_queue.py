@@ -18,10 +18,10 @@ from climassay.generation.annotation.labels import (
     check_label,
     check_name,
     decide_outcome,
-    stored_settings,
+    parse_stored_settings,
 )
 from climassay.generation.annotation.tables import (
-    OUT,
+    NOT_QUEUED,
     annotations,
     comments,
     current_label_conditions,
@@ -38,7 +38,7 @@ from climassay.generation.annotation.tables import (
     unlabelled_state,
     validator_confidence,
 )
-from climassay.generation.dataset_store import EXPERTS, datasets, decisions, drafts, drafts_before_experts
+from climassay.generation.dataset_store import EXPERT_KEY_PREFIX, datasets, decisions, drafts, drafts_before_experts
 from climassay.generation.draft import Draft
 from climassay.records.database import Database, split_keys
 
@@ -61,7 +61,7 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
         rewritten_ids = (
             sa.select(items.c.draft)
             .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
-            .where(items.c.dataset == dataset, items.c.state == OUT)
+            .where(items.c.dataset == dataset, items.c.state == NOT_QUEUED)
             .where(items.c.draft_status == "failed", drafts.c.state != "failed")
         )
         draft_ids += connection.execute(rewritten_ids).scalars()
@@ -118,7 +118,7 @@ class LockedQueue:
             )
             row = connection.execute(query).one()
         self.row: Any = row
-        self.settings = stored_settings(row.settings)
+        self.settings = parse_stored_settings(row.settings)
 
     def update(self, **values: object) -> None:
         """Change columns of the queue's row."""
@@ -153,7 +153,7 @@ class LockedQueue:
 
     # Leases: items reserved for an annotator
 
-    def _leases(self, annotator: str, draft: str | None = None) -> list[sa.ColumnElement[bool]]:
+    def _lease_conditions(self, annotator: str, draft: str | None = None) -> list[sa.ColumnElement[bool]]:
         conditions = [leases.c.dataset == self.dataset, leases.c.annotator == annotator]
         return conditions if draft is None else [*conditions, leases.c.draft == draft]
 
@@ -164,7 +164,7 @@ class LockedQueue:
         label. Items reserved for others count as labelled.
         """
         now, dataset = time.time(), self.dataset
-        query = sa.select(leases.c.draft).where(*self._leases(annotator), leases.c.expires_at > now)
+        query = sa.select(leases.c.draft).where(*self._lease_conditions(annotator), leases.c.expires_at > now)
         leased_drafts = list(self.connection.execute(query).scalars())
         rows = [row for row in item_rows(self.connection, dataset, leased_drafts).values() if row.state == "open"]
         if rows:
@@ -213,17 +213,19 @@ class LockedQueue:
         check_name(annotator, "The name of an annotator")
         item = item_row(self.connection, self.dataset, draft)
         current_lease = sa.select(leases.c.expires_at).where(
-            *self._leases(annotator, item.draft), leases.c.expires_at > time.time()
+            *self._lease_conditions(annotator, item.draft), leases.c.expires_at > time.time()
         )
         if self.connection.execute(current_lease).first() is None:
             if not self._needs_label(item, annotator):
                 return False
-            self.connection.execute(leases.update().where(*self._leases(annotator)).values(expires_at=time.time()))
+            self.connection.execute(
+                leases.update().where(*self._lease_conditions(annotator)).values(expires_at=time.time())
+            )
             self._reserve(item.draft, annotator)
         return True
 
     def _release(self, draft: str, annotator: str) -> None:
-        self.connection.execute(leases.delete().where(*self._leases(annotator, draft)))
+        self.connection.execute(leases.delete().where(*self._lease_conditions(annotator, draft)))
 
     def _needs_label(self, item: Any, annotator: str) -> bool:
         """Return whether an open item needs one more label, counting the reservations of other annotators as labels."""
@@ -240,13 +242,13 @@ class LockedQueue:
         query = sa.select(annotations.c.key).where(*current_label_conditions(self.dataset, draft, annotator))
         return self.connection.execute(query.limit(1)).first() is not None
 
-    def _check_turn(self, item: Any, annotator: str) -> None:
+    def _check_reservation(self, item: Any, annotator: str) -> None:
         """Check that an annotator may label an item; the annotator's own reservation suffices, even if it has expired.
 
         Raises:
             InputError: The item needs no label of this annotator.
         """
-        own_lease = sa.select(leases.c.expires_at).where(*self._leases(annotator, item.draft))
+        own_lease = sa.select(leases.c.expires_at).where(*self._lease_conditions(annotator, item.draft))
         if (
             not self._needs_label(item, annotator)
             and self.connection.execute(own_lease).first() is None
@@ -259,15 +261,15 @@ class LockedQueue:
     def label(self, label: Label, draft: Draft) -> bool:
         """Store a label, replacing the annotator's earlier one, and update the item's outcome.
 
-        ``draft`` is the draft as it was before annotation. If a label with the same key is stored already, nothing
-        changes.
+        The call may be repeated: if the annotator's label of this draft with the same key is stored already, nothing
+        changes. ``draft`` is the draft as it was before annotation.
 
         Returns:
-            True if the label was stored now; False if its key was stored before.
+            True if the label was stored; False if it was stored by an earlier call.
 
         Raises:
-            InputError: The key belongs to another label, the item is unknown or reserved for others, or the label does
-                not fit the draft.
+            InputError: The key was used for another draft or by another annotator, the item is unknown or reserved for
+                others, or the label does not fit the draft.
         """
         query = sa.select(annotations).where(annotations.c.dataset == self.dataset, annotations.c.key == label.key)
         stored_label = self.connection.execute(query).first()
@@ -282,7 +284,7 @@ class LockedQueue:
         item = item_row(self.connection, self.dataset, label.draft)
         label = check_label(draft, label)
         if not label.adjudicates:
-            self._check_turn(item, label.annotator)
+            self._check_reservation(item, label.annotator)
         elif item.state == "open":
             raise InputError(f"The item {label.draft} is still waiting for labels: there is nothing to decide yet.")
         self._withdraw(label.draft, label.annotator, label.adjudicates, label.made_at)
@@ -354,7 +356,7 @@ class LockedQueue:
             adjudicates: Whether the author writes as an adjudicator.
 
         Returns:
-            True if the comment was stored now; False if its key was stored before.
+            True if the comment was stored; False if it was stored by an earlier call.
 
         Raises:
             InputError: The item does not exist, or the comment is empty or too long.
@@ -363,7 +365,7 @@ class LockedQueue:
         return self.add_comment(Comment(key, draft, author, text, time.time(), adjudicates))
 
     def add_comment(self, comment: Comment) -> bool:
-        """Store a comment unless its key is stored already; return whether it was stored now.
+        """Store a comment unless a comment with the same key is stored already; return whether it was stored.
 
         Raises:
             InputError: The author or the key cannot be stored, or the comment is empty or too long.
@@ -392,24 +394,24 @@ class LockedQueue:
         if drafts_by_id is None:
             drafts_by_id = drafts_before_experts(connection, dataset, list(labels))
         for draft, row in rows.items():
-            labels_of_draft = labels.get(draft, [])
+            draft_labels = labels.get(draft, [])
             outcome = ItemOutcome("open")
-            if labels_of_draft:
-                outcome = decide_outcome(labels_of_draft, self.settings.overlap, drafts_by_id[draft].wording)
+            if draft_labels:
+                outcome = decide_outcome(draft_labels, self.settings.overlap, drafts_by_id[draft].wording)
             is_changed = self._store_outcome(draft, outcome)
             connection.execute(
                 items.update()
                 .where(items.c.dataset == dataset, items.c.draft == draft)
                 .values(
-                    state=outcome.state if labels_of_draft else unlabelled_state(row.draft_status, self.settings),
-                    labels=sum(not label.adjudicates for label in labels_of_draft),
+                    state=outcome.state if draft_labels else unlabelled_state(row.draft_status, self.settings),
+                    labels=sum(not label.adjudicates for label in draft_labels),
                     settled_number=number if is_changed else row.settled_number,
                 )
             )
 
     def _store_outcome(self, draft: str, outcome: ItemOutcome) -> bool:
         """Store the experts' decision on a draft, or delete it if there is none; return whether it has changed."""
-        key = EXPERTS + draft
+        key = EXPERT_KEY_PREFIX + draft
         condition = (decisions.c.dataset == self.dataset, decisions.c.key == key)
         stored_body = self.connection.execute(sa.select(decisions.c.body).where(*condition)).scalar()
         body = None
@@ -435,7 +437,7 @@ class LockedQueue:
         for status in ("usable", "doubted", "failed", "excluded"):
             state = unlabelled_state(status, settings)
             update = items.update().where(items.c.dataset == self.dataset, items.c.draft_status == status)
-            update = update.where(items.c.labels == 0, items.c.state.in_(("open", OUT)), items.c.state != state)
+            update = update.where(items.c.labels == 0, items.c.state.in_(("open", NOT_QUEUED)), items.c.state != state)
             self.connection.execute(update.values(state=state))
         labelled_drafts = sa.select(annotations.c.draft).where(annotations.c.dataset == self.dataset).distinct()
         for chunk in split_keys(self.connection.execute(labelled_drafts).scalars().all()):

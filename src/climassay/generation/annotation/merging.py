@@ -137,7 +137,9 @@ class _LabelMerge:
             update = annotations.update().where(
                 *current_label_conditions(dataset), annotations.c.key == sa.bindparam("withdrawn")
             )
-            rows = [{"withdrawn": key, "time": time_} for key, time_ in self._new_withdrawals.items()]
+            rows = [
+                {"withdrawn": key, "time": withdrawal_time} for key, withdrawal_time in self._new_withdrawals.items()
+            ]
             connection.execute(update.values(withdrawn_at=sa.bindparam("time")), rows)
         if self.new_labels:
             rows = [label_row(dataset, label, self._queue.next_number()) for label in self.new_labels.values()]

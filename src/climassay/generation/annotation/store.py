@@ -29,12 +29,12 @@ from climassay.generation.annotation.labels import (
     QueueSummary,
     Skip,
     check_name,
-    stored_settings,
+    parse_stored_settings,
 )
 from climassay.generation.annotation.locked_queue import LockedQueue, enqueue_new_drafts
 from climassay.generation.annotation.merging import import_labels
 from climassay.generation.annotation.tables import (
-    OUT,
+    NOT_QUEUED,
     NoItemError,
     annotations,
     comments,
@@ -63,7 +63,7 @@ T = TypeVar("T")
 _QUEUED_IDS = (
     sa.select(items.c.draft)
     .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
-    .where(items.c.state != OUT)
+    .where(items.c.state != NOT_QUEUED)
 )
 """Query for the draft ids of all queued items."""
 
@@ -80,7 +80,7 @@ def _in_transaction(
     def call(self: "AnnotationStore", dataset: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
         if enqueue:
             enqueue_new_drafts(self._database, dataset)
-        return self._with_new_drafts(
+        return self._retry_with_new_drafts(
             dataset, lambda: self._write(dataset, lambda queue: method(queue, *args, **kwargs))
         )
 
@@ -104,7 +104,7 @@ class AnnotationStore:
         with self._write_lock:
             return self._database.write(lambda connection: change(LockedQueue(self._database, connection, dataset)))
 
-    def _with_new_drafts(self, dataset: str, call: Callable[[], T]) -> T:
+    def _retry_with_new_drafts(self, dataset: str, call: Callable[[], T]) -> T:
         """Call a function; if its item is not queued yet, queue the pipeline's new drafts and call it again."""
         try:
             return call()
@@ -120,7 +120,7 @@ class AnnotationStore:
         """
         settings = self._database.scalar(sa.select(queues.c.settings).where(queues.c.dataset == dataset))
         if settings is not None:
-            return stored_settings(settings)
+            return parse_stored_settings(settings)
         self._datasets.recipe(dataset)
         return AnnotationSettings()
 
@@ -149,7 +149,7 @@ class AnnotationStore:
                 item_row(connection, dataset, draft)
                 return read_items(connection, dataset, [draft])[0]
 
-        return self._with_new_drafts(dataset, read)
+        return self._retry_with_new_drafts(dataset, read)
 
     def items(self, dataset: str) -> Iterator[AnnotationItem]:
         """Yield all queued items in the queue's order."""
@@ -232,7 +232,7 @@ class AnnotationStore:
         return [kind for kind in KINDS if kind in kinds]
 
     def history(
-        self, dataset: str, annotator: str, limit: int = 20, *, after: str | None = None, decided: bool = False
+        self, dataset: str, annotator: str, limit: int = 20, *, after: str | None = None, settled_only: bool = False
     ) -> list[Label]:
         """Return an annotator's latest current labels, newest first.
 
@@ -241,13 +241,13 @@ class AnnotationStore:
             annotator: Name of the annotator.
             limit: Maximum number of labels.
             after: Key of a label, to return only earlier labels (pagination).
-            decided: Return only labels of settled items.
+            settled_only: Return only labels of settled items.
         """
         query = sa.select(annotations).where(*current_label_conditions(dataset, annotator=annotator))
         if after is not None:
             number = sa.select(annotations.c.number).where(annotations.c.dataset == dataset, annotations.c.key == after)
             query = query.where(annotations.c.number < number.scalar_subquery())
-        if decided:
+        if settled_only:
             settled_ids = sa.select(items.c.draft).where(items.c.dataset == dataset, items.c.state == "settled")
             query = query.where(annotations.c.draft.in_(settled_ids))
         with self._database.read() as connection:
@@ -293,7 +293,7 @@ class AnnotationStore:
                     *current_label_conditions(dataset, annotator=annotator)
                 )
                 finished_drafts = own_labels.union(own_skips).subquery()
-                finished_count = (
+                n_finished_query = (
                     sa.select(sa.func.count())
                     .select_from(
                         finished_drafts.join(
@@ -302,11 +302,11 @@ class AnnotationStore:
                     )
                     .where(items.c.state == "open")
                 )
-                n_remaining -= int(connection.execute(finished_count).scalar_one())
+                n_remaining -= int(connection.execute(n_finished_query).scalar_one())
         sorted_totals = sorted(label_totals.items(), key=lambda entry: (-entry[1][0], entry[0]))
         return AnnotationProgress(
-            items=sum(counts.values()) - counts.get(OUT, 0),
-            left_out=counts.get(OUT, 0),
+            items=sum(counts.values()) - counts.get(NOT_QUEUED, 0),
+            left_out=counts.get(NOT_QUEUED, 0),
             settled=counts.get("settled", 0),
             conflicts=counts.get("conflict", 0),
             labelled_by={name: count for name, (count, _) in sorted_totals},
@@ -402,15 +402,15 @@ class AnnotationStore:
         """Store a label and update the item's state and outcome, in one transaction.
 
         The label replaces the annotator's earlier one. An adjudication overrides the labels of a conflict or of a
-        settled item. It is refused for an item that still needs labels. If the label's key is stored already, nothing
-        changes.
+        settled item. It is refused for an item that still needs labels. The call may be repeated: if the annotator's
+        label of this draft with the same key is stored already, nothing changes.
 
         Args:
             dataset: Name of the dataset.
             label: Label with a key; its ``made_at`` is set to now.
 
         Returns:
-            True if the label was stored now; False if its key was stored before.
+            True if the label was stored; False if it was stored by an earlier call.
 
         Raises:
             InputError: The item does not exist, it is reserved for others, or the label does not fit the draft.
@@ -428,7 +428,7 @@ class AnnotationStore:
                 raise NoItemError(f"The dataset {dataset} has no item {label.draft!r} to annotate.")
             return self._write(dataset, lambda queue: queue.label(new_label, draft))
 
-        return self._with_new_drafts(dataset, store)
+        return self._retry_with_new_drafts(dataset, store)
 
     configure = _in_transaction(LockedQueue.configure, enqueue=True)
     claim = _in_transaction(LockedQueue.claim)

@@ -23,8 +23,8 @@ _required = partial(sa.Column, nullable=False)
 _JSON = sa.JSON(none_as_null=True)
 
 
-def _table(name: str, *columns: sa.schema.SchemaItem, comment: str, of_drafts: bool = True) -> sa.Table:
-    keys = [sa.ForeignKeyConstraint(["dataset", "draft"], [drafts.c.dataset, drafts.c.id])] if of_drafts else []
+def _table(name: str, *columns: sa.schema.SchemaItem, comment: str, has_draft: bool = True) -> sa.Table:
+    keys = [sa.ForeignKeyConstraint(["dataset", "draft"], [drafts.c.dataset, drafts.c.id])] if has_draft else []
     dataset = sa.Column("dataset", sa.String(120), primary_key=True)
     return sa.Table(name, metadata, dataset, *columns, *keys, comment=comment)
 
@@ -39,7 +39,7 @@ queues = _table(
     comment="One annotated dataset; writers lock its row. last_ordinal: ordinal of the last draft that was queued; "
     "last_number: number of the last label, skip or withdrawal; trained_number: last_number when the labels were read "
     "for the last training.",
-    of_drafts=False,
+    has_draft=False,
 )
 items = _table(
     "annotation_items",
@@ -168,12 +168,12 @@ def item_row(connection: sa.Connection, dataset: str, draft: str) -> Any:
         NoItemError: The dataset does not contain the draft, or the draft is not queued.
     """
     row = item_rows(connection, dataset, [draft]).get(draft)
-    if row is None or row.state == OUT:
+    if row is None or row.state == NOT_QUEUED:
         raise NoItemError(f"The dataset {dataset} has no item {draft!r} to annotate.")
     return row
 
 
-OUT = "out"
+NOT_QUEUED = "out"
 """State of a draft that is not queued."""
 DraftStatus = Literal["usable", "doubted", "failed", "excluded"]
 """Status of a draft before annotation. ``usable``: not rejected. ``doubted``: rejected, but only by checks,
@@ -208,7 +208,7 @@ def draft_status(draft: Draft) -> DraftStatus:
 def unlabelled_state(status: str, settings: AnnotationSettings) -> str:
     """Return the state of an item without labels, given its draft's status: ``open`` or ``out``."""
     is_queued = status == "usable" or (status == "doubted" and settings.include_rejected)
-    return "open" if is_queued else OUT
+    return "open" if is_queued else NOT_QUEUED
 
 
 def validator_confidence(draft: Draft) -> float | None:
@@ -248,7 +248,7 @@ def read_items(connection: sa.Connection, dataset: str, draft_ids: Sequence[str]
 
 def queued_ids(connection: sa.Connection, dataset: str, state: str | None = None) -> list[str]:
     """Return the draft ids of queued items, or only of those in one state, in the queue's order."""
-    condition = items.c.state != OUT if state is None else items.c.state == state
+    condition = items.c.state != NOT_QUEUED if state is None else items.c.state == state
     query = sa.select(items.c.draft).where(items.c.dataset == dataset, condition)
     return list(connection.execute(query.order_by(items.c.position, items.c.draft)).scalars())
 

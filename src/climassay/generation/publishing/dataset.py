@@ -162,7 +162,7 @@ def prepare_dataset(
         reason = f"of {len(drafts)} drafts none of the kind {names} is accepted{note}"
         reason = reason if drafts else f"no question is of the kind {names}"
         raise InputError(f"There is nothing to publish: {reason}.")
-    if plan.counts or not drafts:
+    if plan.uses_counts or not drafts:
         splits = split_placements([entry.placement for entry in entries], plan)
     else:
         # All drafts are split, so that a later decision on one draft does not change the split of another.

@@ -172,8 +172,11 @@ def to_parquet(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str], cana
     import pyarrow
     import pyarrow.parquet
 
-    text = pyarrow.string()
-    fields = [(name, text if kind == "string" else pyarrow.list_(text)) for name, kind in types.items()]
+    string_type = pyarrow.string()
+    fields = [
+        (name, string_type if column_type == "string" else pyarrow.list_(string_type))
+        for name, column_type in types.items()
+    ]
     schema = pyarrow.schema(fields, metadata={"canary": canary} if canary else None)
     sink = pyarrow.BufferOutputStream()
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema=schema), sink)

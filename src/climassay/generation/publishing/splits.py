@@ -59,17 +59,17 @@ class SplitPlan:
         """
         fixed_sizes = [size for size in self.parts if size != -1]
         are_integers = all(float(size).is_integer() for size in fixed_sizes)
-        are_shares = not self.counts and math.isclose(sum(self.parts), 1.0, abs_tol=1e-9)
+        are_shares = not self.uses_counts and math.isclose(sum(self.parts), 1.0, abs_tol=1e-9)
         if len(self.parts) != len(SPLITS) or any(size < 0 or not math.isfinite(size) for size in fixed_sizes):
             raise InputError(f"Splits are three numbers for train, dev and test, not {self._parts_text}.")
-        if not are_shares and not (self.counts and are_integers and len(fixed_sizes) >= len(SPLITS) - 1):
+        if not are_shares and not (self.uses_counts and are_integers and len(fixed_sizes) >= len(SPLITS) - 1):
             raise InputError(
                 f"The splits {self._parts_text} are neither shares that sum to 1, as 0.8,0.1,0.1, nor numbers of "
                 "questions with at most one -1 for the remaining ones, as -1,100,100."
             )
 
     @property
-    def counts(self) -> bool:
+    def uses_counts(self) -> bool:
         """Whether the sizes are numbers of questions rather than proportions."""
         return any(size == -1 or size > 1 for size in self.parts)
 
@@ -93,7 +93,7 @@ def split_placements(items: Sequence[Placement], plan: SplitPlan) -> list[Split]
     Raises:
         InputError: The plan needs more questions than there are.
     """
-    return _split_by_numbers(items, plan) if plan.counts else _split_by_shares(items, plan)
+    return _split_by_counts(items, plan) if plan.uses_counts else _split_by_shares(items, plan)
 
 
 def group_questions(items: Sequence[Placement]) -> list[int]:
@@ -169,12 +169,12 @@ def _split_by_shares(items: Sequence[Placement], plan: SplitPlan) -> list[Split]
 
     split_by_root: dict[int, int] = {}
     members: dict[int, list[int]] = {}
-    open_splits = [split for split, proportion in enumerate(plan.parts) if proportion > 0]
+    nonempty_splits = [split for split, proportion in enumerate(plan.parts) if proportion > 0]
     for index, item in enumerate(items):
         roots = groups.add(item)
         root = roots[0] if roots else index
         if not roots:
-            split_by_root[index], members[index] = max(open_splits, key=partial(deficit, item)), []
+            split_by_root[index], members[index] = max(nonempty_splits, key=partial(deficit, item)), []
         for later_root in roots[1:]:
             for member in members[later_root]:
                 update_sizes(items[member], split_by_root[later_root], -1)
@@ -195,9 +195,9 @@ def _random_number(seed: int, *parts: str) -> float:
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
-def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
+def _split_by_counts(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
     n_items = len(items)
-    n_required = sum(planned_size for planned_size in plan.parts if planned_size != -1)
+    n_required = sum(part for part in plan.parts if part != -1)
     if n_required > n_items or (n_required < n_items and -1 not in plan.parts):
         raise InputError(
             f"The splits need {n_required:g} questions, but there are {n_items}: let one split be -1 to take the "
@@ -205,8 +205,8 @@ def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split
         )
     sizes = {
         name: size
-        for name, planned_size in zip(SPLITS, plan.parts, strict=True)
-        if (size := planned_size if planned_size != -1 else n_items - n_required) > 0
+        for name, part in zip(SPLITS, plan.parts, strict=True)
+        if (size := part if part != -1 else n_items - n_required) > 0
     }
     stratum_sizes = Counter(map(_stratum, items))
     # Number of questions that each split still lacks, in total and of each stratum.

@@ -17,12 +17,12 @@ from climassay.generation.screening.catalogue import (
 from climassay.generation.screening.check import Check
 from climassay.generation.screening.statement_checks import TERM_CHECKS
 from climassay.generation.screening.near_duplicates import DuplicateFinder
-from climassay.generation.screening.passages import passage_fault
+from climassay.generation.screening.passages import find_passage_fault
 from climassay.generation.screening.support_checks import MODEL_CHECKS
-from climassay.generation.screening.question_checks import other_language
+from climassay.generation.screening.question_checks import detect_other_language
 
 __all__ = [
     "CHECKS", "MODEL_CHECKS", "REPLACED_CHECKS", "TERM_CHECKS", "Check", "CheckCount", "DuplicateFinder",
-    "Verification", "check_counts", "check_names", "other_language", "passage_fault", "question_draft", "screen",
-    "screening_table",
+    "Verification", "check_counts", "check_names", "detect_other_language", "find_passage_fault", "question_draft",
+    "screen", "screening_table",
 ]  # fmt: skip

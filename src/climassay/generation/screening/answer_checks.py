@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.generation.draft import Decision, Draft, Subject, apply_where, has_term, is_blank, mask_term
-from climassay.generation.screening.check import right_answer
+from climassay.generation.screening.check import correct_answer
 from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling, object_schema
 from climassay.prompts import load_prompt
 from climassay.questions import GAP
@@ -79,7 +79,7 @@ class Verification:
             level=draft.level,
             question=question,
             options=[{"letter": letter, "text": text} for letter, text in zip(LETTERS, wording.options, strict=False)],
-            answer=right_answer(draft),
+            answer=correct_answer(draft),
             passages=[{"source": passage.source, "text": passage.text} for passage in draft.passages],
             subject=self._subject,
         )

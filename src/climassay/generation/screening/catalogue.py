@@ -7,7 +7,9 @@ from functools import partial
 
 from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, apply_where
-from climassay.generation.screening.check import CHECKS, Check, check
+from climassay.generation.screening.check import CHECKS as CHECKS
+from climassay.generation.screening.check import Check
+from climassay.generation.screening.check import check as check
 from climassay.generation.screening.question_checks import language_check
 from climassay.generation.screening.support_checks import MODEL_CHECKS, check_entailment, check_topic
 from climassay.metrics import Entailment
@@ -15,8 +17,6 @@ from climassay.models.contract import Encoder
 from climassay.questions import KINDS, TYPES, Kind
 from climassay.reporting import Table, counted
 from climassay.statistics import Estimate, proportion
-
-__all__ = ["CHECKS", "CheckCount", "check", "check_counts", "check_names", "screen", "screening_table"]
 
 for _kind, _type in TYPES.items():
     for _check in _type.checks:
@@ -79,7 +79,7 @@ def screen(
             [
                 Decision("screen", check.name, False, check.name, detail)
                 for check in checks
-                if (detail := check.fault(draft))
+                if (detail := check.find_fault(draft))
             ]
             for draft in written_drafts
         ]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from climassay.generation.draft import Draft
+from climassay.generation.terms import word_set
 from climassay.questions import Kind, kinds_where
 from climassay.registry import Registry
 
@@ -31,7 +32,7 @@ class Check:
     examine: CheckFunction
     """Function that describes the fault of a draft in one sentence, or returns None; called only for ``kinds``."""
 
-    def fault(self, draft: Draft) -> str | None:
+    def find_fault(self, draft: Draft) -> str | None:
         """Describe the fault of a draft in one sentence, or return None if there is none or its kind is not checked."""
         return self.examine(draft) if draft.kind in self.kinds else None
 
@@ -39,9 +40,7 @@ class Check:
 _MODULES = ("question_checks", "option_checks", "statement_checks", "support_checks", "catalogue")
 
 CHECKS: Registry[Check] = Registry(
-    "check",
-    "climassay.checks",
-    tuple(f"climassay.generation.screening.{name}" for name in _MODULES),
+    "check", "climassay.checks", tuple(f"climassay.generation.screening.{name}" for name in _MODULES)
 )
 """Registry of all checks that need no model, in the order in which they are run and listed."""
 
@@ -62,7 +61,7 @@ def check(name: str, kinds: Sequence[Kind], description: str) -> Callable[[Check
     return add
 
 
-def right_answer(draft: Draft) -> str:
+def correct_answer(draft: Draft) -> str:
     """Return the text of the option marked as correct or, if no option is marked, the answer."""
     wording = draft.wording
     if wording.correct is not None and 0 <= wording.correct < len(wording.options):
@@ -71,11 +70,6 @@ def right_answer(draft: Draft) -> str:
 
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
-
-
-def word_set(text: str) -> frozenset[str]:
-    """Return the distinct words of a text, split at white space."""
-    return frozenset(text.split())
 
 
 _SUFFIXES = sorted(
@@ -105,7 +99,7 @@ FUNCTION_WORDS = word_set(
 
 def words(text: str) -> list[str]:
     """Return the words and integers of a text in lower case, in order; ``3.5`` gives ``3`` and ``5``."""
-    return [match.lower() for match in _WORD.findall(text)]
+    return [word.lower() for word in _WORD.findall(text)]
 
 
 def stem(word: str) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.generation.draft import Draft
-from climassay.generation.screening.check import right_answer, stem, words
+from climassay.generation.screening.check import correct_answer, stem, words
 from climassay.models.contract import Encoder
 
 Shingles = NDArray[np.uint64]
@@ -67,17 +67,19 @@ class DuplicateFinder:
             Id of the stored draft that the new draft repeats; None if there is none and the draft was stored.
         """
         vector = None if self._encoder is None else self._encoder.encode([_question_and_answer(draft)])[0]
-        shingles, numbers = _ordered_shingles(draft), _kind_and_numbers(draft)
-        index = self._find_by_words(shingles, numbers)
+        shingles, kind_and_numbers = _ordered_shingles(draft), _kind_and_numbers(draft)
+        index = self._find_by_words(shingles, kind_and_numbers)
         if index is None and vector is not None and self._ids:
             similar_indices = map(int, np.flatnonzero(self._vectors[: len(self._ids)] @ vector >= self._cosine))
-            index = next((index for index in similar_indices if self._kind_and_numbers[index] == numbers), None)
+            index = next(
+                (index for index in similar_indices if self._kind_and_numbers[index] == kind_and_numbers), None
+            )
         if index is not None:
             return self._ids[index]
         self._store(draft, shingles, vector)
         return None
 
-    def refill(self, drafts: Iterable[Draft]) -> None:
+    def add_unchecked(self, drafts: Iterable[Draft]) -> None:
         """Store drafts without comparing them, for example the accepted drafts of an earlier run."""
         drafts = list(drafts)
         vectors = None
@@ -90,14 +92,14 @@ class DuplicateFinder:
         # 1e-9 compensates the rounding of products such as 0.8 * 5.
         return shingles[: len(shingles) - math.ceil(self._jaccard * len(shingles) - 1e-9) + 1]
 
-    def _find_by_words(self, shingles: Sequence[int], numbers: tuple[str, ...]) -> int | None:
+    def _find_by_words(self, shingles: Sequence[int], kind_and_numbers: tuple[str, ...]) -> int | None:
         """Return the index of the first stored draft with similar words; None if there is none."""
         candidates = {index for shingle in self._indexed_prefix(shingles) for index in self._index.get(shingle, ())}
         sorted_shingles = np.sort(np.array(shingles, dtype=np.uint64))
         for index in sorted(candidates):
             candidate_shingles = self._shingles[index]
             min_length, max_length = sorted((len(shingles), len(candidate_shingles)))
-            if min_length < self._jaccard * max_length - 1e-9 or self._kind_and_numbers[index] != numbers:
+            if min_length < self._jaccard * max_length - 1e-9 or self._kind_and_numbers[index] != kind_and_numbers:
                 continue
             n_shared = len(np.intersect1d(sorted_shingles, candidate_shingles, assume_unique=True))
             if n_shared >= self._jaccard * (len(shingles) + len(candidate_shingles) - n_shared) - 1e-9:
@@ -121,7 +123,7 @@ class DuplicateFinder:
 
 def _question_and_answer(draft: Draft) -> str:
     # A cloze statement contains its answer, and may be masked later.
-    return draft.wording.question if draft.type.is_statement else f"{draft.wording.question} {right_answer(draft)}"
+    return draft.wording.question if draft.type.is_statement else f"{draft.wording.question} {correct_answer(draft)}"
 
 
 def _ordered_shingles(draft: Draft) -> list[int]:

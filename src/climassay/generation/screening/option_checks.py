@@ -10,11 +10,11 @@ from climassay.generation.screening.check import (
     FUNCTION_WORDS,
     check,
     content_words,
-    right_answer,
+    correct_answer,
     stem,
-    word_set,
     words,
 )
+from climassay.generation.terms import word_set
 from climassay.grounding.quantities import find_quantities
 from climassay.questions.types.multiple_choice import N_OPTIONS
 from climassay.reporting import counted
@@ -187,7 +187,7 @@ def _distractors(draft: Draft) -> list[str]:
 
 @check("clue by length", CHOICE_KINDS, "The correct option is far longer or shorter than all others.")
 def _describe_length_clue(draft: Draft) -> str | None:
-    answer, distractors = right_answer(draft).strip(), [option.strip() for option in _distractors(draft)]
+    answer, distractors = correct_answer(draft).strip(), [option.strip() for option in _distractors(draft)]
     if draft.wording.correct is None or not distractors:
         return None
     max_length, min_length = max(map(len, distractors)), min(map(len, distractors))
@@ -203,7 +203,7 @@ def _describe_word_clue(draft: Draft) -> str | None:
     if draft.wording.correct is None:
         return None
     question_words = set(content_words(draft.wording.question))
-    answer_words = set(content_words(right_answer(draft)))
+    answer_words = set(content_words(correct_answer(draft)))
     distractors = [set(content_words(option)) for option in _distractors(draft)]
     revealing_words = sorted((answer_words & question_words).difference(*distractors))
     if any(len((option_words & question_words) - answer_words) >= MIN_SHARED_WORDS for option_words in distractors):
@@ -218,7 +218,7 @@ def _describe_word_clue(draft: Draft) -> str | None:
 def _describe_grammar_clue(draft: Draft) -> str | None:
     if draft.wording.correct is None or len(draft.wording.options) < 2:
         return None
-    question, answer, distractors = draft.wording.question, right_answer(draft), _distractors(draft)
+    question, answer, distractors = draft.wording.question, correct_answer(draft), _distractors(draft)
     if article := _ARTICLE.search(question):
         needs_vowel = article[1].lower() == "an"
         answer_fits, *distractors_fit = (

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from climassay.corpus.languages import FUNCTION_WORDS
-from climassay.generation.screening.question_checks import check_language, other_language
+from climassay.generation.screening.question_checks import check_language, detect_other_language
 
 MIN_WORDS = 20
 REFERENCE_SHARE = 0.05
@@ -16,13 +16,13 @@ REFERENCE_SHARE = 0.05
 """
 FUNCTION_SHARE = 0.14
 """Minimum proportion of function words in a passage that consists of sentences; English prose has 0.3 to 0.5."""
-NUMBER_SHARE = 0.3
+MIN_NUMBER_SHARE = 0.3
 """A passage is rejected as ``numbers`` if at least this proportion of its words and numbers are numbers."""
-PROSE_SHARE = 0.2
+MIN_FUNCTION_WORD_SHARE = 0.2
 """A passage with at least this proportion of function words is prose, and is not rejected for its numbers."""
-CAPITAL_SHARE = 0.5
+MIN_CAPITAL_SHARE = 0.5
 """A passage is rejected as ``capitals`` if at least this proportion of its letters are capitals."""
-FORMULA_SHARE = 0.6
+MIN_FORMULA_SHARE = 0.6
 """A passage is rejected as ``equations`` if at least this proportion of its characters are in formulae, or of its words
 are symbols."""
 
@@ -79,7 +79,7 @@ _CAPTION_WORDS = re.compile(
     r"|\bwhiskers\b|\b(?:left|right|top|bottom|upper|lower)\s+(?:panel|row|column)\b",
     re.IGNORECASE,
 )
-_CAPTION_SHARE = 0.025
+_MIN_CAPTION_SHARE = 0.025
 """A passage is rejected as ``figure legend`` if at least this proportion of its words are about lines, colours or
 panels."""
 _MAX_CAPTION_WORDS = 150
@@ -92,7 +92,7 @@ _ROLES = re.compile(
 _AFFILIATED_PERSON = re.compile(r"[A-Z][\w.’'-]+\s+\((?:The\s+)?[A-Z][A-Za-z ]+\)")
 
 
-def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ()) -> str | None:
+def find_passage_fault(text: str, language: str = "en", headings: Sequence[str] = ()) -> str | None:
     """Return the fault that makes a passage unsuitable for writing questions; None if it is suitable.
 
     Args:
@@ -138,24 +138,27 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
     tokens = prose.split()
     n_symbols = sum((len(token) == 1 and token not in "aAI") or bool(_SYMBOLS.search(token)) for token in tokens)
     if (
-        len(_FORMULA.sub("", text)) <= (1 - FORMULA_SHARE) * len(text)
+        len(_FORMULA.sub("", text)) <= (1 - MIN_FORMULA_SHARE) * len(text)
         or len(words) < MIN_WORDS
-        or n_symbols >= FORMULA_SHARE * max(1, len(tokens))
+        or n_symbols >= MIN_FORMULA_SHARE * max(1, len(tokens))
     ):
         return "equations"
-    if n_tokens - len(words) >= NUMBER_SHARE * n_tokens and function_proportion * len(words) < PROSE_SHARE * n_tokens:
+    if (
+        n_tokens - len(words) >= MIN_NUMBER_SHARE * n_tokens
+        and function_proportion * len(words) < MIN_FUNCTION_WORD_SHARE * n_tokens
+    ):
         return "numbers"
     letters = [letter for letter in text if letter.isalpha()]
-    if sum(letter.isupper() for letter in letters) >= CAPITAL_SHARE * len(letters):
+    if sum(letter.isupper() for letter in letters) >= MIN_CAPITAL_SHARE * len(letters):
         return "capitals"
     if _is_front_matter(text, len(words)):
         return "front matter"
     if caption := _CAPTION.match(text):
         n_caption_words = len(_CAPTION_WORDS.findall(text))
         is_short = caption["mark"] and len(words) <= _MAX_CAPTION_WORDS
-        if is_short or n_caption_words >= max(2, _CAPTION_SHARE * len(words)):
+        if is_short or n_caption_words >= max(2, _MIN_CAPTION_SHARE * len(words)):
             return "figure legend"
-    if other_language(prose, language):
+    if detect_other_language(prose, language):
         return "other language"
     return "no sentences" if function_proportion < FUNCTION_SHARE else None
 

@@ -13,7 +13,7 @@ from climassay.questions import KINDS, kinds_where
 MIN_COPIED_WORDS = 8
 """A question is copied if it shares at least this number of consecutive words with a passage."""
 MIN_COPIED_SHARE = 0.9
-"""A question is copied only if the word sequence that it shares with a passage has this fraction of its words."""
+"""A question is copied only if the shared word sequence has at least this fraction of the question's words."""
 _GAP = re.compile(r"(?:_{2,}|\.{3}|…|:|<MASK>)")
 _TASK = re.compile(
     r"(?:^|[.;:]\s+|,\s+(?:and\s+)?)(?:briefly\s+|then\s+)?(?:account\s+for|analy[sz]e|argue|assess|calculate|characteri[sz]e"
@@ -71,15 +71,15 @@ def _describe_long_answer(draft: Draft) -> str | None:
     return f"The answer has {count} sentences." if count > (draft.type.max_sentences or count) else None
 
 
-LANGUAGE_LEAD = 2
+MIN_LANGUAGE_LEAD = 2
 """A language is recognised only if a text has at least this many more function words of it than of the required
 language."""
-LANGUAGE_SHARE = 0.15
+MIN_LANGUAGE_SHARE = 0.15
 """A language is recognised only if at least this proportion of a text's words are function words of the language."""
 _ET_AL = re.compile(r"\bet al\b")
 
 
-def other_language(text: str, required: str = "en") -> str | None:
+def detect_other_language(text: str, required: str = "en") -> str | None:
     """Detect a text in a language other than the required one.
 
     Returns:
@@ -94,7 +94,7 @@ def other_language(text: str, required: str = "en") -> str | None:
         return OTHER_SCRIPT
     hits, n_words = count_function_words(_ET_AL.sub(" ", text))
     language = max(hits, key=lambda code: (hits[code], code == required))
-    if hits[language] - hits[required] < LANGUAGE_LEAD or hits[language] < LANGUAGE_SHARE * n_words:
+    if hits[language] - hits[required] < MIN_LANGUAGE_LEAD or hits[language] < MIN_LANGUAGE_SHARE * n_words:
         return None
     return language
 
@@ -118,7 +118,7 @@ def language_check(required: str = "en") -> Check:
     check_language(required)
 
     def examine(draft: Draft) -> str | None:
-        language = other_language(" ".join(draft.type.visible_texts(draft.content)), required)
+        language = detect_other_language(" ".join(draft.type.visible_texts(draft.content)), required)
         return None if language is None else f"It is written in {language}, not in {required}."
 
     return Check("other language", KINDS, "Is written in another language than the required one.", examine)

@@ -6,9 +6,9 @@ from itertools import pairwise
 from climassay.corpus.languages import count_function_words
 from climassay.corpus.sentences import split_sentences
 from climassay.generation.draft import Draft, has_term
-from climassay.generation.screening.check import FUNCTION_WORDS, GAP_KINDS, check, stem, word_set, words
+from climassay.generation.screening.check import FUNCTION_WORDS, GAP_KINDS, check, stem, words
 from climassay.generation.terms import FUNCTION_WORDS as MASKER_FUNCTION_WORDS
-from climassay.generation.terms import GENERIC
+from climassay.generation.terms import GENERIC, word_set
 
 MAX_STATEMENT_WORDS = 60
 MIN_STATEMENT_WORDS = 6
@@ -18,7 +18,7 @@ _NUMBER_WORDS = word_set(
     " third half quarter"
 )
 _SENTENCE_END = re.compile(r"[.!…。！][\"'”’»)\]]*(?:\s*(?:\([^()]*\)|\{[^{}]*\}|\[[^\[\]]*\]))*$")
-_LABEL = re.compile(
+_LEADING_LABEL = re.compile(
     r"\W*(?:#|[-*•–]\s|\(?(?:\d{1,2}|[A-Za-z]|[ivx]{1,4})[.)]\s|(?:[A-Z]{1,4}\.\d+|\d+(?:\.\d+){2,})[\d.]*\s"
     r"|\d+\.\d+\s(?=[A-Z][a-z]{3})|(?:Figure|Fig\.|Table|Box|FAQ|Chapter|Section)\s[A-Z]*\.?\d[\d.]*\s?[|:–—-])"
 )
@@ -35,7 +35,7 @@ _NEVER_SUBJECT_OR_VERB = word_set(
     in into its near of on or over per since than the their through to toward towards under upon via with within without
     """
 )
-_INFLECTED_S = re.compile(r"(?<![suic])s$")
+_S_ENDING = re.compile(r"(?<![suic])s$")
 """Ending of plural nouns and of verbs in the third person; *mass*, *nucleus*, *basis* and *physics* lack it."""
 _TRIVIAL_WORDS = FUNCTION_WORDS | MASKER_FUNCTION_WORDS | GENERIC
 
@@ -61,7 +61,7 @@ def _describe_fragment(draft: Draft) -> str | None:
         return None
     if not _SENTENCE_END.search(statement):
         return "The statement does not end like a sentence."
-    if _LABEL.match(statement):
+    if _LEADING_LABEL.match(statement):
         return "The statement begins with the mark or number of a heading, list item or caption."
     hits, _ = count_function_words(statement)
     is_english = hits["en"] > max(n_hits for language, n_hits in hits.items() if language != "en")
@@ -79,10 +79,10 @@ def _may_have_verb(statement_words: list[str]) -> bool:
     for index, (previous_word, word) in enumerate(pairwise(statement_words), start=1):
         if word in _NEVER_SUBJECT_OR_VERB or previous_word in _NEVER_SUBJECT_OR_VERB:
             continue
-        if word.endswith("ed") or _INFLECTED_S.search(word):
+        if word.endswith("ed") or _S_ENDING.search(word):
             return True
         is_last = index == len(statement_words) - 1
-        if _INFLECTED_S.search(previous_word) and not is_last and not word.endswith(("ing", "ly")):
+        if _S_ENDING.search(previous_word) and not is_last and not word.endswith(("ing", "ly")):
             return True
     return False
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from climassay.corpus.sentences import split_sentences
 from climassay.generation.draft import Decision, Draft
-from climassay.generation.screening.check import check, content_words, right_answer
+from climassay.generation.screening.check import check, content_words, correct_answer
 from climassay.grounding.quantities import find_foreign_quantities, find_quantities
 from climassay.metrics import Entailment, RelationScorer
 from climassay.models.contract import Encoder
@@ -38,7 +38,7 @@ def _describe_foreign_quantity(draft: Draft) -> str | None:
     texts = [passage.text for passage in draft.passages]
     if not texts:
         return None
-    question, answer = draft.wording.question, right_answer(draft)
+    question, answer = draft.wording.question, correct_answer(draft)
     if draft.level == "base" or not draft.type.has_levels:
         absent_quantities = find_foreign_quantities(draft.type.claim(draft.content), texts)
         return f"The passages do not have {', '.join(absent_quantities)}." if absent_quantities else None
@@ -104,7 +104,7 @@ def check_topic(drafts: Sequence[Draft], encoder: Encoder) -> list[Decision | No
             sentences = split_sentences(passage.text)
             pairs += [" ".join(sentences[start : start + 2]) for start in range(max(1, len(sentences) - 1))]
         parts.append([pair for pair in pairs if pair])
-    draft_vectors = encoder.encode([f"{draft.wording.question} {right_answer(draft)}".strip() for draft in drafts])
+    draft_vectors = encoder.encode([f"{draft.wording.question} {correct_answer(draft)}".strip() for draft in drafts])
     part_vectors = encoder.encode([part for draft_parts in parts for part in draft_parts])
     results: list[Decision | None] = []
     for draft_parts, end, vector in zip(parts, accumulate(map(len, parts)), draft_vectors, strict=True):

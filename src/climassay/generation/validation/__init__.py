@@ -1,14 +1,10 @@
 """Validators: models that learn from experts' labels which questions are valid, and active learning.
 
-Liu et al. 2025 (ClimaQA), section 4.4 and appendix A.5.2. See docs/generation_validator.md.
+Manivannan et al. 2025 (ClimaQA), section 4.4 and appendix A.5.2. See docs/generation_validator.md.
 """
 
 from climassay.generation.validation.active_learning import STRATEGIES, Acquisition, choose_next
-from climassay.generation.validation.labels import (
-    LabelSet,
-    read_label_set,
-    reason_figure,
-)
+from climassay.generation.validation.labels import LabelSet, read_label_set, reason_figure
 from climassay.generation.validation.loading import load_validator, read_training_record
 from climassay.generation.validation.readers import (
     FeatureReader,
@@ -19,7 +15,7 @@ from climassay.generation.validation.readers import (
 )
 from climassay.generation.validation.training import Training, train_validator
 from climassay.generation.validation.validators import (
-    ByKind,
+    ValidatorsByKind,
     PromptedValidator,
     TrainedValidator,
     TrainingRecord,
@@ -30,7 +26,6 @@ from climassay.generation.validation.validators import (
 __all__ = [
     "STRATEGIES",
     "Acquisition",
-    "ByKind",
     "FeatureReader",
     "LabelSet",
     "PromptedValidator",
@@ -40,6 +35,7 @@ __all__ = [
     "Training",
     "TrainingRecord",
     "Validator",
+    "ValidatorsByKind",
     "choose_next",
     "draft_vectors",
     "load_validator",

@@ -37,7 +37,7 @@ _INVALID_WORDS = frozenset({"invalid", "false", "0", "0.0", "no"})
 
 @dataclass(frozen=True, slots=True)
 class LabelledDraft:
-    """A draft with an expert's label."""
+    """Draft with an expert's label."""
 
     draft: Draft
     valid: bool
@@ -46,7 +46,7 @@ class LabelledDraft:
 
 
 class LabelSet(NamedTuple):
-    """The labelled drafts of a file."""
+    """Labelled drafts of a file."""
 
     name: str
     drafts: tuple[LabelledDraft, ...]
@@ -93,7 +93,7 @@ def read_label_set(path: str | Path) -> LabelSet:
                 labelled_draft = label_by_experts(draft_from_row(row))
             else:
                 label = _pira_label(row) if has_ratings else _column_label(row, str(label_column))
-                labelled_draft = None if label is None else LabelledDraft(_row_draft(file, row, row_number), *label)
+                labelled_draft = None if label is None else LabelledDraft(_to_draft(file, row, row_number), *label)
         except InputError as error:
             skipped_rows.append(f"row {row_number}: {error}")
             continue
@@ -109,7 +109,7 @@ def read_label_set(path: str | Path) -> LabelSet:
     )
 
 
-def _row_draft(file: Path, row: Row, row_number: int) -> Draft:
+def _to_draft(file: Path, row: Row, row_number: int) -> Draft:
     """Convert a row of a question table to a draft.
 
     The label columns are removed first, because invalid rows could not be converted otherwise.
@@ -163,16 +163,19 @@ def label_by_experts(draft: Draft) -> LabelledDraft | None:
 
 def source_groups(drafts: Iterable[Draft]) -> IntArray:
     """Return the group index of each draft, shape [drafts]; drafts with the same main passage form a group."""
-    numbers: dict[str, int] = {}
+    group_indices: dict[str, int] = {}
     return np.array(
-        [numbers.setdefault(" ".join(draft.main.text.split()) or draft.id, len(numbers)) for draft in drafts],
+        [
+            group_indices.setdefault(" ".join(draft.main.text.split()) or draft.id, len(group_indices))
+            for draft in drafts
+        ],
         dtype=np.int64,
     )
 
 
-def labels_array(labelled: Sequence[LabelledDraft]) -> IntArray:
+def labels_array(examples: Sequence[LabelledDraft]) -> IntArray:
     """Return 1 for valid and 0 for invalid drafts, shape [drafts]."""
-    return np.array([example.valid for example in labelled], dtype=np.int64)
+    return np.array([example.valid for example in examples], dtype=np.int64)
 
 
 def check_labels(valid: Sequence[int] | IntArray) -> None:

@@ -11,11 +11,11 @@ from climassay.errors import InputError
 from climassay.generation.draft import Subject
 from climassay.generation.validation.readers import StateReader, TextReader, validation_prompt
 from climassay.generation.validation.validators import (
-    ByKind,
     PromptedValidator,
     TrainedValidator,
     TrainingRecord,
     Validator,
+    ValidatorsByKind,
 )
 from climassay.io import describe_first_problem, parse_json, read_text, write_file
 from climassay.learning import ActivationStore
@@ -65,7 +65,7 @@ def load_validator(
         load_by_name = partial(
             load_validator, load=load, encoder=encoder, prompts=prompts, subject=subject, store=store
         )
-        return ByKind(
+        return ValidatorsByKind(
             {kind.strip(): load_by_name(validator_name.strip()) for kind, _, validator_name in kinds_and_names}
         )
     method, _, target = name.partition(":")
@@ -125,9 +125,13 @@ def training_method(path: Path) -> Literal["adapter", "api", "file"]:
     if not path.is_file():
         return "file"
     with path.open("rb") as file:
-        start = file.read(200)
+        first_bytes = file.read(200)
     # A safetensors file begins with the length of its header.
-    return "api" if start.lstrip()[:1] == b"{" and TrainedValidator.FORMAT.name.encode() not in start else "file"
+    return (
+        "api"
+        if first_bytes.lstrip()[:1] == b"{" and TrainedValidator.FORMAT.name.encode() not in first_bytes
+        else "file"
+    )
 
 
 def prompted_facts(record: TrainingRecord) -> dict[str, object]:

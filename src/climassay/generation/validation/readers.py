@@ -41,13 +41,13 @@ def validation_prompt(overrides: Path | None = None) -> Prompt:
     return load_prompt("validate", overrides)
 
 
-def check_prompt(trained: Provenance, prompt: Prompt) -> None:
+def check_prompt(provenance: Provenance, prompt: Prompt) -> None:
     """Check that a validator is used with the prompt template with which it was trained.
 
     Raises:
         InputError: The text of the template differs.
     """
-    if prompt.sha256 != trained.template_sha256:
+    if prompt.sha256 != provenance.template_sha256:
         raise InputError(
             f"This validator was trained with another text of the prompt {prompt.name}: use that text, or train the "
             "validator again."
@@ -90,11 +90,11 @@ class FeatureReader(Protocol):
     def provenance(self) -> Provenance:
         """Encoder or model that computes the features; the setting ``kind`` is ``features`` or ``probe``."""
 
-    def check(self, trained: Provenance) -> None:
+    def check(self, provenance: Provenance) -> None:
         """Check that a validator was trained on features of this reader.
 
         Args:
-            trained: Provenance of the validator.
+            provenance: Provenance of the validator.
 
         Raises:
             InputError: The validator was trained on features of another encoder, model or prompt.
@@ -115,9 +115,9 @@ class TextReader:
         """See :class:`FeatureReader`."""
         return Provenance(settings={"kind": "features"}).with_feature_models(self.encoder)
 
-    def check(self, trained: Provenance) -> None:
+    def check(self, provenance: Provenance) -> None:
         """See :class:`FeatureReader`."""
-        trained.check("validator", encoder=self.encoder)
+        provenance.check("validator", encoder=self.encoder)
 
     def read(self, drafts: Sequence[Draft], *, on_read: CountCallback | None = None) -> DraftFeatures:
         """Compute two blocks: :data:`TEXT_FEATURES`, and the vectors q, a, ``|q - a|`` and ``|a - c|``.
@@ -202,13 +202,13 @@ class StateReader:
             settings={"kind": "probe", "subject": asdict(self.subject)},
         ).with_feature_models(model=self.model)
 
-    def check(self, trained: Provenance) -> None:
+    def check(self, provenance: Provenance) -> None:
         """See :class:`FeatureReader`."""
-        trained.check("validator", model=self.model)
-        check_prompt(trained, self.prompt)
+        provenance.check("validator", model=self.model)
+        check_prompt(provenance, self.prompt)
 
     def read(self, drafts: Sequence[Draft], *, on_read: CountCallback | None = None) -> DraftFeatures:
-        """Compute two blocks, each of shape [drafts, layers * width]: the difference and the mean of the states."""
+        """Compute the difference and the mean of the states of the two options, each [drafts, layers * width]."""
         requests = [validation_request(draft, self.prompt, self.subject) for draft in drafts]
         result = harvest(self.model, requests, layers=self.layers, store=self.store, on_progress=on_read)
         states = result.states.astype(np.float64)

@@ -32,12 +32,7 @@ from climassay.generation.validation.readers import (
     validation_prompt,
     validation_request,
 )
-from climassay.generation.validation.validators import (
-    PromptedValidator,
-    TrainedValidator,
-    TrainingRecord,
-    Validator,
-)
+from climassay.generation.validation.validators import PromptedValidator, TrainedValidator, TrainingRecord, Validator
 from climassay.learning import (
     Calibrator,
     LinearModel,
@@ -234,19 +229,19 @@ def cross_validate(
     return cross_predict(iterate_splits(item_folds), fit, predict, len(valid)), item_folds
 
 
-def chat_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> tuple[ChatExample, ...]:
+def chat_examples(examples: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> tuple[ChatExample, ...]:
     """Return one chat for each labelled draft: the request to validate the draft, and the label as the answer."""
     chats = []
-    for example in labelled:
+    for example in examples:
         request = validation_request(example.draft, prompt, subject)
         chats.append(ChatExample(request.messages, request.assistant_prefix, ANSWERS[0 if example.valid else 1]))
     return tuple(chats)
 
 
-def api_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> bytes:
+def api_examples(examples: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> bytes:
     """Return the chats of :func:`chat_examples` as JSON Lines, the format of fine-tuning jobs on servers."""
     lines = []
-    for example in chat_examples(labelled, prompt, subject):
+    for example in chat_examples(examples, prompt, subject):
         messages = chat_messages(example.messages)
         answer = {"role": "assistant", "content": example.answer.strip()}
         lines.append(json.dumps({"messages": [*messages, answer]}, ensure_ascii=False))

@@ -25,15 +25,7 @@ from climassay.generation.validation.readers import (
     validation_prompt,
     validation_request,
 )
-from climassay.learning import (
-    Calibrator,
-    LinearModel,
-    ModelFormat,
-    Provenance,
-    SavedModel,
-    Threshold,
-    check_array,
-)
+from climassay.learning import Calibrator, LinearModel, ModelFormat, Provenance, SavedModel, Threshold, check_array
 from climassay.models.contract import OptionScorer, OptionScores
 from climassay.prompts import Prompt
 from climassay.questions import KINDS
@@ -66,16 +58,16 @@ class Validator(Protocol):
         return np.stack([1 - valid, valid], axis=1)
 
     def score(
-        self, labelled: Sequence[LabelledDraft], *, seed: int = 0, on_judged: CountCallback | None = None
+        self, examples: Sequence[LabelledDraft], *, seed: int = 0, on_judged: CountCallback | None = None
     ) -> ValidatorScores:
         """Score the validator on labelled drafts on which it was not trained.
 
         Raises:
             InputError: All drafts that could be judged have the same label.
         """
-        drafts = [example.draft for example in labelled]
+        drafts = [example.draft for example in examples]
         probabilities = self.predict_proba(drafts, on_judged=on_judged)[:, 1]
-        return score_validator(labels_array(labelled), probabilities, source_groups(drafts), seed=seed)
+        return score_validator(labels_array(examples), probabilities, source_groups(drafts), seed=seed)
 
 
 def validate(
@@ -99,7 +91,7 @@ def validate(
     Raises:
         InputError: The threshold is not a probability.
     """
-    if isinstance(validator, ByKind):
+    if isinstance(validator, ValidatorsByKind):
         results = list(drafts)
         for kind, kind_validator in validator.validators.items():
             step = partial(validate, validator=kind_validator, threshold=threshold, on_judged=on_judged)
@@ -150,7 +142,7 @@ class TrainingRecord:
         return Subject(**self.provenance.settings.get("subject", {}))
 
     @classmethod
-    def parse(cls, facts: Mapping[str, Any]) -> "TrainingRecord":
+    def parse(cls, data: Mapping[str, Any]) -> "TrainingRecord":
         """Restore a record from a mapping that ``asdict`` produced.
 
         Raises:
@@ -158,8 +150,8 @@ class TrainingRecord:
         """
         from pydantic import TypeAdapter
 
-        fields = {name: facts[name] for name in ("calibrator", "threshold")}
-        provenance = Provenance.read(facts["provenance"])
+        fields = {name: data[name] for name in ("calibrator", "threshold")}
+        provenance = Provenance.read(data["provenance"])
         record = TypeAdapter(cls).validate_python({"provenance": provenance, **fields})
         if not record.kinds or record.subject is None:
             raise ValueError("it judges no kind of questions")
@@ -297,7 +289,7 @@ def _to_probabilities(calibrator: Calibrator | None, log_odds: FloatArray | Sequ
 
 
 @dataclass(frozen=True)
-class ByKind(Validator):
+class ValidatorsByKind(Validator):
     """Combination of validators, one for each kind of question as in ClimaQA; other kinds are not judged."""
 
     validators: Mapping[str, Validator]

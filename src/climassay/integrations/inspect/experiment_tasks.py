@@ -37,9 +37,9 @@ from climassay.records import RecordedModel, RequestCounts
 from climassay.settings import resolve_file
 
 SETTING = "default"
-_SPREADS = {"stderr", "bootstrap_stderr", "std", "var"}
+_SPREAD_METRICS = {"stderr", "bootstrap_stderr", "std", "var"}
 """Inspect's metrics of spread; they are omitted because climassay computes intervals."""
-_QUIET: Mapping[str, Any] = {
+_QUIET_OPTIONS: Mapping[str, Any] = {
     "display": "none",
     "log_level": "error",
     "log_realtime": False,
@@ -77,29 +77,29 @@ def run_tasks(
     spec, cells = plan.inspect, []
     with ExitStack() as exit_stack:
 
-        def opened_model(model_spec: evaluation.ModelSpec) -> contract.Generator:
+        def open_model(model_spec: evaluation.ModelSpec) -> contract.Generator:
             result = load(model_spec)
             if not any(result is caller_model for caller_model in caller_models):
                 exit_stack.callback(result.close)
             return result
 
-        loaded_model = opened_model(model)
+        loaded_model = open_model(model)
         recorded_model = ask(loaded_model)
         assert isinstance(recorded_model, RecordedModel)
         runner = _Runner(plan, exit_stack.enter_context(tempfile.TemporaryDirectory(prefix="climassay-inspect-")))
-        n_answers_by_task = runner.planned()
+        n_answers_by_task = runner.draw_samples()
         n_expected = sum(n_answers_by_task.values())
-        progress.on_more(n_expected)
+        progress.on_answers_added(n_expected)
 
         def on_answer(count: int) -> None:
             nonlocal n_expected
             n_expected -= count
             if n_expected < 0:  # a sample may take several requests, a number that is unknown before
-                progress.on_more(count)
+                progress.on_answers_added(count)
             progress.on_answer(count)
 
         evaluated_model = inspect_model(recorded_model, on_answer=on_answer)
-        grader = None if spec.grader is None else inspect_model(ask(opened_model(spec.grader)))
+        grader = None if spec.grader is None else inspect_model(ask(open_model(spec.grader)))
         for name in n_answers_by_task:
             progress.on_cell(evaluation.Cell(name, model.display_name, SETTING, CHOICE_KIND), "asked")
         logs = runner.run(evaluated_model, grader)
@@ -121,8 +121,8 @@ def run_tasks(
                 "version": log.eval.task_version,
                 "inspect_ai": version("inspect_ai"),
             }
-            constants = runner.constants(result) if model == plan.models[0] else ()
-            cells.append(result.cell(model, SETTING, loaded_model, settings, counts, notes, constants))
+            constant_scores = runner.constant_scores(result) if model == plan.models[0] else ()
+            cells.append(result.cell(model, SETTING, loaded_model, settings, counts, notes, constant_scores))
             counts = RequestCounts()  # asked once, counted once
     return evaluation.HarnessCells(cells, {})
 
@@ -133,10 +133,10 @@ class _Runner:
     def __init__(self, plan: evaluation.ExperimentPlan, folder: str) -> None:
         self._plan, self._spec, self._folder = plan, plan.inspect, folder
         self._task_references: dict[str, str] = {}
-        self._drawn: dict[str, list[int | str]] = {}
+        self._sample_ids: dict[str, list[int | str]] = {}
         """Ids of the drawn samples, by task."""
 
-    def planned(self) -> dict[str, int]:
+    def draw_samples(self) -> dict[str, int]:
         """Draw the samples of each task; return the number of expected answers (samples times epochs) by task name.
 
         Raises:
@@ -157,10 +157,10 @@ class _Runner:
                     reference if separator or not Path(reference).is_file() else f"{reference}@{registered_name}"
                 )
                 ids = log.eval.dataset.sample_ids or []
-                self._drawn[task] = [
+                self._sample_ids[task] = [
                     ids[i] for i in evaluation.draw_indices(len(ids), self._plan.limit, self._plan.seed)
                 ]
-                results[task] = len(self._drawn[task]) * (log.eval.config.epochs or 1)
+                results[task] = len(self._sample_ids[task]) * (log.eval.config.epochs or 1)
         if unknown_arguments := sorted(set(self._spec.task_args) - argument_names):
             raise InputError(
                 f"{', '.join(self._spec.tasks)} of Inspect takes no argument {', '.join(unknown_arguments)}."
@@ -177,7 +177,7 @@ class _Runner:
         roles = {} if grader is None else {"grader": Model(grader, GenerateConfig())}
         providers = [evaluated_model] if grader is None else [evaluated_model, grader]
         folder = str(self._plan.folder / self._spec.log_dir) if self._spec.log_dir else self._folder
-        with _stopping(providers):
+        with _stop_on_interrupt(providers):
             options: dict[str, Any] = {"log_dir": folder, "model_roles": roles}
             if self._plan.limit is None:
                 logs = self._eval(list(self._task_references.values()), model, **options)
@@ -185,24 +185,24 @@ class _Runner:
                 logs = [
                     log
                     for task, reference in self._task_references.items()
-                    for log in self._eval([reference], model, sample_id=self._drawn[task], **options)
+                    for log in self._eval([reference], model, sample_id=self._sample_ids[task], **options)
                 ]
         for provider in providers:
-            if provider.refused is not None:
-                raise provider.refused
+            if provider.unsupported_request_error is not None:
+                raise provider.unsupported_request_error
         return logs
 
-    def constants(self, outcomes: "_InspectOutcomes") -> tuple[evaluation.ConstantScore, ...]:
+    def constant_scores(self, outcomes: "_InspectOutcomes") -> tuple[evaluation.ConstantScore, ...]:
         """Return Inspect's scores of a model that always answers with the most frequent target of a task.
 
         Return () if the task has a sandbox or a sample takes several requests, since the constant model would then also
         answer requests of a scorer.
         """
-        if outcomes.log.eval.sandbox is not None or not outcomes.single_request:
+        if outcomes.log.eval.sandbox is not None or not outcomes.has_single_requests:
             return ()
         target = Counter(outcomes.targets).most_common(1)[0][0]
-        model = constant_model(f"ANSWER: {target}" if outcomes.choices else target)
-        sample_ids = None if self._plan.limit is None else self._drawn[outcomes.name]
+        model = constant_model(f"ANSWER: {target}" if outcomes.has_choices else target)
+        sample_ids = None if self._plan.limit is None else self._sample_ids[outcomes.name]
         [log] = self._eval([self._task_references[outcomes.name]], model, sample_id=sample_ids)
         excerpt = target if len(target) < 80 else f"{target[:79]}…"
         by_metric: dict[str, list[float]] = defaultdict(list)
@@ -222,14 +222,14 @@ class _Runner:
             "epochs": self._spec.epochs,
             "log_dir": self._folder,
             "fail_on_error": False,  # samples that fail are counted
-            **_QUIET,
+            **_QUIET_OPTIONS,
             **extra_options,
         }
         try:
             logs = inspect_eval(references, model=model, **options)
         except Exception as error:  # a task is anybody's code, and its data may lie on a hub
             raise InputError(
-                f"Inspect cannot run {subject or ', '.join(self._spec.tasks)}: {_sentence(error)}"
+                f"Inspect cannot run {subject or ', '.join(self._spec.tasks)}: {_error_sentence(error)}"
             ) from error
         for log in logs:
             if log.status == "cancelled":
@@ -239,14 +239,14 @@ class _Runner:
         return logs
 
 
-def _sentence(error: Exception) -> str:
+def _error_sentence(error: Exception) -> str:
     text = str(getattr(error, "message", "") or error).strip().removeprefix("Error: ")
     message = text if type(error).__module__.startswith("inspect_ai") else f"{type(error).__name__}: {text}"
     return f"{message.rstrip('.')}."
 
 
 @contextmanager
-def _stopping(models: Sequence[ClimassayModel]) -> Iterator[None]:
+def _stop_on_interrupt(models: Sequence[ClimassayModel]) -> Iterator[None]:
     """Cancel the models' requests in other threads on Ctrl-C, which only the main thread receives."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -299,16 +299,16 @@ def _score_name(score: EvalScore) -> str:
     return name if score.reducer in (None, "mean") else f"{name}.{score.reducer}"
 
 
-def _figures(score: EvalScore) -> dict[str, float]:
+def _metric_values(score: EvalScore) -> dict[str, float]:
     """Return a scorer's metrics by ``metric,scorer``, without metrics of spread."""
     return {
         f"{name.replace(',', ';')},{_score_name(score)}".replace(" ", "_"): float(metric.value)
         for name, metric in score.metrics.items()
-        if not _SPREADS & {name, metric.name, metric.group}
+        if not _SPREAD_METRICS & {name, metric.name, metric.group}
     }
 
 
-def _number(value: Any, key: str | None) -> float | None:
+def _to_number(value: Any, key: str | None) -> float | None:
     """Return a sample's value, or its entry ``key``, as the number that Inspect averages; None if there is none."""
     if key is not None and isinstance(value, Mapping):
         value = value.get(key)
@@ -325,14 +325,14 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _letter(text: str | list[str], options: Sequence[str]) -> str | None:
+def _to_letter(text: str | list[str], options: Sequence[str]) -> str | None:
     """Return the option letter, in upper case, if a target or answer consists of only a letter; otherwise None."""
     value = text[0] if isinstance(text, list) and len(text) == 1 else text
     is_letter = isinstance(value, str) and len(value) == 1 and value.upper() in LETTERS.upper()[: len(options)]
     return value.upper() if is_letter and isinstance(value, str) else None
 
 
-def _text(sample_input: str | list[ChatMessage]) -> str:
+def _input_text(sample_input: str | list[ChatMessage]) -> str:
     if isinstance(sample_input, str):
         return sample_input
     return "\n\n".join(turn.text for turn in sample_input)
@@ -343,91 +343,93 @@ class _InspectOutcomes(TaskOutcomes[str]):
 
     def __init__(self, log: EvalLog) -> None:
         self.log, name = log, log.eval.task
-        self.by_id: dict[str, list[EvalSample]] = defaultdict(list)
+        self.samples_by_id: dict[str, list[EvalSample]] = defaultdict(list)
         for sample in log.samples or ():
-            self.by_id[str(sample.id)].append(sample)
-        if not self.by_id:
+            self.samples_by_id[str(sample.id)].append(sample)
+        if not self.samples_by_id:
             raise InputError(f"The task {name} of Inspect has no sample.")
         errors = {
             sample: next(epoch_sample.error.message for epoch_sample in samples if epoch_sample.error)
-            for sample, samples in self.by_id.items()
+            for sample, samples in self.samples_by_id.items()
             if any(epoch_sample.error for epoch_sample in samples)
         }
-        first_samples = [samples[0] for samples in self.by_id.values()]
-        letters = [_letter(sample.target, sample.choices or ()) for sample in first_samples]
+        first_samples = [samples[0] for samples in self.samples_by_id.values()]
+        letters = [_to_letter(sample.target, sample.choices or ()) for sample in first_samples]
         solver_names = {step.solver.rpartition("/")[2] for step in log.plan.steps}
         is_multiple_choice = "multiple_choice" in solver_names or "choice" in {
             scorer.name.rpartition("/")[2] for scorer in log.eval.scorers or ()
         }
         can_letter_choices = all(1 < len(sample.choices or ()) <= len(LETTERS) for sample in first_samples)
-        self.choices = is_multiple_choice and can_letter_choices and None not in letters
+        self.has_choices = is_multiple_choice and can_letter_choices and None not in letters
         target_texts = [
             sample.target if isinstance(sample.target, str) else ", ".join(sample.target) for sample in first_samples
         ]
-        self.targets = [str(letter) for letter in letters] if self.choices else target_texts
-        kind: Kind = CHOICE_KIND if self.choices else PROSE_KIND
+        self.targets = [str(letter) for letter in letters] if self.has_choices else target_texts
+        kind: Kind = CHOICE_KIND if self.has_choices else PROSE_KIND
         questions = {}
         for sample, target in zip(first_samples, self.targets, strict=True):
-            options = tuple(sample.choices or ()) if self.choices else ()
+            options = tuple(sample.choices or ()) if self.has_choices else ()
             correct_index = LETTERS.upper().index(target) if options else None
             answer = target if correct_index is None else options[correct_index]
-            question_id, text = f"{name}-{sample.id}", _text(sample.input).strip()
+            question_id, text = f"{name}-{sample.id}", _input_text(sample.input).strip()
             questions[str(sample.id)] = Question(question_id, kind, text, answer.strip(), None, options, correct_index)
         inputs = json.dumps(
-            [[str(sample.id), _text(sample.input), sample.choices, sample.target] for sample in first_samples]
+            [[str(sample.id), _input_text(sample.input), sample.choices, sample.target] for sample in first_samples]
         )
         digest = hashlib.sha256((inputs + log.plan.model_dump_json()).encode()).hexdigest()
         super().__init__("Inspect", name, kind, questions, errors, digest)
 
     @property
-    def single_request(self) -> bool:
+    def has_single_requests(self) -> bool:
         """Whether every sample took at most one model request, counting the requests of scorers."""
         return all(
             sum(event.event == "model" for event in sample.events) <= 1
-            for samples in self.by_id.values()
+            for samples in self.samples_by_id.values()
             for sample in samples
         )
 
-    def answered(self, sample: str, question: Question) -> tuple[int | None, str, bool]:
+    def find_answer(self, sample: str, question: Question) -> tuple[int | None, str, bool]:
         """Return the index and text of the option chosen in the first epoch, and whether the scorer found no option.
 
         If the task has no options, the index is None and the text is the completion.
         """
-        first_epoch = self.by_id[sample][0]
-        if not self.choices:
+        first_epoch = self.samples_by_id[sample][0]
+        if not self.has_choices:
             return None, first_epoch.output.completion.strip(), False
-        letters = [_letter(score.answer or "", question.options) for score in (first_epoch.scores or {}).values()]
+        letters = [_to_letter(score.answer or "", question.options) for score in (first_epoch.scores or {}).values()]
         option_index = next((LETTERS.upper().index(letter) for letter in letters if letter), None)
         return option_index, "" if option_index is None else question.options[option_index], option_index is None
 
     def scores(self) -> dict[str, dict[str, float]]:
         """Return scores by sample and ``metric,scorer``; add notes on metrics that are not means over samples."""
-        answered_samples = [name for name in self.by_id if name not in self.errors]
-        scores = SampleScores(self.by_id, list(self.errors))
+        answered_samples = [name for name in self.samples_by_id if name not in self.errors]
+        scores = SampleScores(self.samples_by_id, list(self.errors))
         if not answered_samples:
             return scores.scores
         complete_log = self._without() if self.errors else self.log
 
         @cache
-        def figures_without(name: str) -> dict[str, float]:
+        def metric_values_without(name: str) -> dict[str, float]:
             results = self._without(name).results
             return {
-                key: value for score in (results.scores if results else ()) for key, value in _figures(score).items()
+                key: value
+                for score in (results.scores if results else ())
+                for key, value in _metric_values(score).items()
             }
 
         for score in complete_log.results.scores if complete_log.results else ():
             values = self._values(score, complete_log)
             numbers = {name: value for name, value in values.items() if value is not None}
-            for metric, figure in _figures(score).items():
-                if values and len(numbers) == len(values) and is_mean(figure, list(numbers.values())):
+            for metric, metric_value in _metric_values(score).items():
+                if values and len(numbers) == len(values) and is_mean(metric_value, list(numbers.values())):
                     scores.add(metric, numbers)
                 elif len(values) == 1:
-                    scores.add_aggregate(metric, figure, dict.fromkeys(values, figure))
+                    scores.add_aggregate(metric, metric_value, dict.fromkeys(values, metric_value))
                 elif not values:
                     self.notes += (f"{self.name}: {metric} scores no sample.",)
                 else:
-                    parts = {name: figures_without(name).get(metric, np.nan) for name in values}
-                    scores.add_aggregate(metric, figure, parts)
+                    parts = {name: metric_values_without(name).get(metric, np.nan) for name in values}
+                    scores.add_aggregate(metric, metric_value, parts)
         self.notes += scores.notes(self.name, "Inspect")
         return scores.scores
 
@@ -446,11 +448,11 @@ class _InspectOutcomes(TaskOutcomes[str]):
         values: dict[str, list[float | None]] = defaultdict(list)
         if reduced_scores is not None:
             for sample_score in reduced_scores:
-                values[str(sample_score.sample_id)].append(_number(sample_score.value, key))
+                values[str(sample_score.sample_id)].append(_to_number(sample_score.value, key))
         else:  # a metric that takes every epoch by itself
             for sample in log.samples or ():
                 if sample.scores and score.scorer in sample.scores:
-                    values[str(sample.id)].append(_number(sample.scores[score.scorer].value, key))
+                    values[str(sample.id)].append(_to_number(sample.scores[score.scorer].value, key))
         results: dict[str, float | None] = {}
         for name, epoch_values in values.items():
             numbers = [value for value in epoch_values if value is not None]
@@ -468,5 +470,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         try:
             recompute_metrics(log)
         except Exception as error:  # a metric is anybody's code
-            raise InputError(f"Inspect cannot compute the metrics of {self.name} again: {_sentence(error)}") from error
+            raise InputError(
+                f"Inspect cannot compute the metrics of {self.name} again: {_error_sentence(error)}"
+            ) from error
         return log

@@ -17,7 +17,7 @@ from climassay.errors import InputError, ModelError
 from climassay.models import ModelOptions, contract, load_model
 from climassay.redaction import TrustedUrl
 
-CONNECTIONS = 64
+MAX_CONNECTIONS = 64
 """Default maximum number of concurrent requests; a local model computes them in batches."""
 _EPOCH_SEEDS = 1000
 """Difference between the seeds of consecutive epochs, and maximum number of repetitions of a request in an epoch."""
@@ -41,7 +41,7 @@ class _RequestQueue:
         self._model = model
         self._on_answer = on_answer
         self._pending: list[_PendingRequest] = []
-        self._turn = anyio.Lock()
+        self._lock = anyio.Lock()
         self._thread: int | None = None
         self._stopped = False
 
@@ -52,26 +52,26 @@ class _RequestQueue:
         if isinstance(model, contract.ConcurrentModel) and thread is not None:
             model.cancel([thread])
 
-    async def ask(self, request: contract.GenerationRequest) -> contract.Completion:
+    async def complete(self, request: contract.GenerationRequest) -> contract.Completion:
         own_request = _PendingRequest(request)
         self._pending.append(own_request)
         await checkpoint()  # all that are ready to ask get into the first group
-        async with self._turn:
+        async with self._lock:
             if own_request.answer is None:
-                group, self._pending = self._pending, []
-                await anyio.to_thread.run_sync(self._answer, group)
+                batch, self._pending = self._pending, []
+                await anyio.to_thread.run_sync(self._generate_batch, batch)
         if own_request.answer is None:
             raise ModelError(f"{self._model.name} was interrupted before it answered.")
         return own_request.answer
 
-    def _answer(self, group: list[_PendingRequest]) -> None:
+    def _generate_batch(self, batch: list[_PendingRequest]) -> None:
         """Generate completions for a group of requests, and store each with its request.
 
         This runs in a thread. It returns nothing, because the task that started it may have been cancelled.
         """
 
-        def keep(index: int, answer: contract.Completion) -> None:
-            group[index].answer = answer
+        def store_answer(index: int, answer: contract.Completion) -> None:
+            batch[index].answer = answer
             self._on_answer(1)
             if self._stopped:
                 raise ModelError(f"{self._model.name} was interrupted.")
@@ -79,8 +79,10 @@ class _RequestQueue:
         self._thread = threading.get_ident()
         try:
             if not self._stopped:
-                answers = self._model.generate([pending_request.request for pending_request in group], on_result=keep)
-                for pending_request, answer in zip(group, answers, strict=True):
+                answers = self._model.generate(
+                    [pending_request.request for pending_request in batch], on_result=store_answer
+                )
+                for pending_request, answer in zip(batch, answers, strict=True):
                     pending_request.answer = answer
         except KeyboardInterrupt as end:  # a thread's own would end the event loop in the middle of its work
             raise ModelError(f"{self._model.name} was interrupted.") from end
@@ -88,7 +90,7 @@ class _RequestQueue:
             self._thread = None
 
 
-_TEXTS = ("text", "reasoning")
+_TEXT_TYPES = ("text", "reasoning")
 """Types of message content that are accepted: text, and reasoning of another model."""
 
 
@@ -105,18 +107,18 @@ class ClimassayModel(ModelAPI):
         base_url: str | None = None,
         api_key: str | None = None,
         config: GenerateConfig | None = None,
-        opened: contract.Generator | None = None,
+        loaded_model: contract.Generator | None = None,
         on_answer: Callable[[int], None] = lambda _count: None,
         **model_args: Any,
     ) -> None:
-        """Load the model, unless a loaded one is passed as ``opened``.
+        """Load the model, unless a loaded one is passed as ``loaded_model``.
 
         Args:
             model_name: Climassay's name of the model, for example ``local:smollm2``.
             base_url: URL of the server of an ``openai:`` model.
             api_key: Not used: climassay reads the key from the environment.
             config: Inspect's own settings.
-            opened: Loaded model, for example a recorded one.
+            loaded_model: Loaded model, for example a recorded one.
             on_answer: Called with 1 for every answer, in the generating thread.
             model_args: ``device``, ``dtype`` and ``adapter`` of a local model (``-M dtype=float32``).
 
@@ -127,17 +129,17 @@ class ClimassayModel(ModelAPI):
         unknown_arguments = set(model_args) - {"device", "dtype", "adapter", "concurrency"}
         if unknown_arguments:
             raise InputError(f"A climassay model takes no argument {', '.join(sorted(unknown_arguments))}.")
-        self.model = opened or load_model(
+        self.model = loaded_model or load_model(
             model_name, ModelOptions(base_url=base_url and TrustedUrl(base_url), **model_args)
         )
-        self._batcher = _RequestQueue(self.model, on_answer)
-        self._repeated: Counter[tuple[object, contract.GenerationRequest]] = Counter()
-        self.refused: InputError | None = None
+        self._queue = _RequestQueue(self.model, on_answer)
+        self._n_repeats: Counter[tuple[object, contract.GenerationRequest]] = Counter()
+        self.unsupported_request_error: InputError | None = None
         """Error of a request that the model does not support; None if there was none."""
 
     def stop(self) -> None:
         """Stop after the next answer and refuse further requests."""
-        self._batcher.stop()
+        self._queue.stop()
 
     async def generate(
         self,
@@ -157,11 +159,11 @@ class ClimassayModel(ModelAPI):
                 raise InputError(f"{self.model.name} uses no tools in Inspect: run a task without them.")
             if (config.num_choices or 1) > 1:
                 raise InputError(f"{self.model.name} returns one choice per request: use epochs for several answers.")
-            request = self._seeded(as_request(input, config))
+            request = self._with_seed(to_generation_request(input, config))
         except InputError as error:
-            self.refused = error
+            self.unsupported_request_error = error
             raise
-        answer = await self._batcher.ask(request)
+        answer = await self._queue.complete(request)
         if answer.error is not None:
             raise ModelError(answer.error)
         reason: InspectStop = "max_tokens" if answer.finish_reason == "length" else "stop"
@@ -183,19 +185,19 @@ class ClimassayModel(ModelAPI):
         }
         return output, ModelCall.create(request_log, {"text": answer.text, "finish_reason": answer.finish_reason})
 
-    def _seeded(self, request: contract.GenerationRequest) -> contract.GenerationRequest:
+    def _with_seed(self, request: contract.GenerationRequest) -> contract.GenerationRequest:
         """Return the request with a seed that depends on the epoch and on the number of earlier identical requests."""
         state = sample_state()
         if state is None:
             return request
-        n_repeats = self._repeated[state.uuid, request]
-        self._repeated[state.uuid, request] += 1
+        n_repeats = self._n_repeats[state.uuid, request]
+        self._n_repeats[state.uuid, request] += 1
         seed = request.sampling.seed + _EPOCH_SEEDS * (state.epoch - 1) + n_repeats
         return replace(request, sampling=replace(request.sampling, seed=seed))
 
     def max_connections(self) -> int:
         """Return the maximum number of concurrent requests."""
-        return CONNECTIONS
+        return MAX_CONNECTIONS
 
     def connection_key(self) -> str:
         """Return the model's fingerprint, by which Inspect gives each model a separate limit of concurrent requests."""
@@ -206,17 +208,21 @@ class ClimassayModel(ModelAPI):
         self.model.close()
 
 
-def as_request(chat: list[ChatMessage], config: GenerateConfig) -> contract.GenerationRequest:
+def to_generation_request(chat_messages: list[ChatMessage], config: GenerateConfig) -> contract.GenerationRequest:
     """Convert a chat to a generation request; a final assistant turn becomes the beginning of the answer.
 
     Raises:
         InputError: A turn is a tool's result, or has images, audio, video, documents or other data.
     """
     messages = []
-    for turn in chat:
+    for turn in chat_messages:
         if turn.role == "tool":
             raise InputError("A climassay model reads no tool results in Inspect: run a task without tools.")
-        media = [] if isinstance(turn.content, str) else [part.type for part in turn.content if part.type not in _TEXTS]
+        media = (
+            []
+            if isinstance(turn.content, str)
+            else [part.type for part in turn.content if part.type not in _TEXT_TYPES]
+        )
         if media:
             raise InputError(f"A climassay model reads no {media[0]} content in Inspect: run a task of texts.")
         messages.append(contract.Message(turn.role, turn.text))
@@ -238,13 +244,13 @@ def provider() -> type[ModelAPI]:
 
 
 def inspect_model(
-    opened: contract.Generator, *, on_answer: Callable[[int], None] = lambda _count: None
+    loaded_model: contract.Generator, *, on_answer: Callable[[int], None] = lambda _count: None
 ) -> ClimassayModel:
     """Wrap a loaded model as an Inspect provider; the caller closes the model.
 
     Args:
-        opened: Loaded model; the answers of a recorded model are stored before Inspect receives them.
+        loaded_model: Loaded model; the answers of a recorded model are stored before Inspect receives them.
         on_answer: Called with 1 for every answer, in the generating thread.
     """
     create_model = cast(Callable[..., ClimassayModel], provider)  # the decorator takes it for a class
-    return create_model(opened.name, opened=opened, on_answer=on_answer)
+    return create_model(loaded_model.name, loaded_model=loaded_model, on_answer=on_answer)

@@ -13,8 +13,8 @@ from inspect_ai.solver import TaskState, generate
 from climassay.errors import InputError
 from climassay.integrations.benchmark import (
     MAX_TOKENS,
-    PosedQuestion,
-    answer_of,
+    RenderedQuestion,
+    extract_answer,
     open_benchmark,
     read_prompt_rows,
     score_answer,
@@ -22,23 +22,23 @@ from climassay.integrations.benchmark import (
 from climassay.models.contract import Message
 from climassay.questions import PRIMER, TYPES, Kind, Question
 
-_TURNS = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
-LEVEL = "level"
+_MESSAGE_CLASSES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+LEVEL_KEY = "level"
 """Metadata key by which scores are grouped. Its value is ``none`` for questions without a level."""
 
 
-def as_chat(messages: Sequence[Message]) -> list[ChatMessage]:
+def to_chat_messages(messages: Sequence[Message]) -> list[ChatMessage]:
     """Convert messages to Inspect's chat messages."""
-    return [_TURNS[message.role](content=message.content) for message in messages]
+    return [_MESSAGE_CLASSES[message.role](content=message.content) for message in messages]
 
 
-def _answered(state: TaskState) -> tuple[Question, str]:
+def _question_and_answer(state: TaskState) -> tuple[Question, str]:
     """Return a sample's question, rebuilt from its metadata, and the model's text."""
     fields = dict(state.metadata["question"])
     return Question(**{**fields, "options": tuple(fields["options"])}), state.output.completion
 
 
-@scorer(metrics=[grouped(accuracy(), LEVEL), stderr()])
+@scorer(metrics=[grouped(accuracy(), LEVEL_KEY), stderr()])
 def answer_letter() -> Scorer:
     """Return a scorer that marks an answer as correct if it chooses the target's option letter.
 
@@ -46,8 +46,8 @@ def answer_letter() -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
-        question, text = _answered(state)
-        letter = answer_of(question, text)
+        question, text = _question_and_answer(state)
+        letter = extract_answer(question, text)
         return Score(
             value=CORRECT if score_answer(question, text)["accuracy"] == 1.0 else INCORRECT,
             answer=letter,
@@ -58,29 +58,29 @@ def answer_letter() -> Scorer:
     return score
 
 
-def _scores(encoder: str | None = None, judge: str | None = None) -> Scorer:
+def _answer_scorer(encoder: str | None = None, judge: str | None = None) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
-        question, text = _answered(state)
+        question, text = _question_and_answer(state)
         scores = score_answer(question, text, encoder=encoder, entailment=judge)
         if judge is not None and "factual_accuracy" not in scores:
             # Inspect requires the same keys for every sample, and a failed judge must not count as a score.
             raise InputError(f"The judge {judge} gave no answer for {question.id}: run the sample again.")
-        return Score(value=dict(scores), answer=answer_of(question, text), explanation=text)
+        return Score(value=dict(scores), answer=extract_answer(question, text), explanation=text)
 
     return score
 
 
-@scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
+@scorer(metrics={"*": [grouped(mean(), LEVEL_KEY), stderr()]})
 def cloze_scores(encoder: str | None = None) -> Scorer:
     """Return a scorer of cloze answers by raw and normalised exact match and by phrase similarity.
 
     Args:
         encoder: Climassay's name of the encoder for phrase similarity; by default the bundled one, ``local:minilm``.
     """
-    return _scores(encoder=encoder)
+    return _answer_scorer(encoder=encoder)
 
 
-@scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
+@scorer(metrics={"*": [grouped(mean(), LEVEL_KEY), stderr()]})
 def freeform_scores(entailment: str | None = None) -> Scorer:
     """Return a scorer of freeform answers by BLEU over characters and words, BERTScore and factual accuracy.
 
@@ -88,7 +88,7 @@ def freeform_scores(entailment: str | None = None) -> Scorer:
         entailment: Judge of factual accuracy: ``prompted:MODEL``, ``supports:MODEL`` or ``nli:MODEL``. Without one,
             factual accuracy is omitted.
     """
-    return _scores(judge=entailment)
+    return _answer_scorer(judge=entailment)
 
 
 @task
@@ -113,7 +113,7 @@ def mcq(
         prefix: Whether to begin the answer with ``Answer:``. Set it to false for providers that refuse a chat ending
             with an assistant's message.
     """
-    return _task("mcq", file, level, examples, pool, seed, prompts, prefix, answer_letter())
+    return _benchmark_task("mcq", file, level, examples, pool, seed, prompts, prefix, answer_letter())
 
 
 @task
@@ -131,7 +131,7 @@ def freeform(
 
     See :func:`mcq` for the other parameters and :func:`freeform_scores` for ``entailment``.
     """
-    return _task("freeform", file, level, examples, pool, seed, prompts, prefix, freeform_scores(entailment))
+    return _benchmark_task("freeform", file, level, examples, pool, seed, prompts, prefix, freeform_scores(entailment))
 
 
 @task
@@ -146,7 +146,7 @@ def cloze(
     encoder: str | None = None,
 ) -> Task:
     """Build the task of cloze statements with one masked scientific term; see :func:`mcq` for the parameters."""
-    return _task("cloze", file, level, examples, pool, seed, prompts, prefix, cloze_scores(encoder))
+    return _benchmark_task("cloze", file, level, examples, pool, seed, prompts, prefix, cloze_scores(encoder))
 
 
 def published_task(kind: Kind, files: Sequence[str | Path], *, entailment: str | None = None) -> Task:
@@ -165,10 +165,10 @@ def published_task(kind: Kind, files: Sequence[str | Path], *, entailment: str |
         scorer = answer_letter()
     else:
         scorer = cloze_scores() if TYPES[kind].has_gap else freeform_scores(entailment)
-    return _as_task(kind, rows, True, scorer, {})
+    return _build_task(kind, rows, True, scorer, {})
 
 
-def _task(
+def _benchmark_task(
     kind: Kind,
     file: str,
     level: str | None,
@@ -181,21 +181,25 @@ def _task(
 ) -> Task:
     overrides = Path(prompts) if prompts else None
     benchmark = open_benchmark(file, kinds=(kind,), examples=examples, pool=pool, seed=seed, prompts=overrides)
-    rows = [row for row in benchmark.posed(kind) if level is None or row.question.level == level]
+    rows = [row for row in benchmark.render(kind) if level is None or row.question.level == level]
     if not rows:
         raise InputError(f"{file} has no {kind} question of the level {level!r}.")
     metadata = {"benchmark": benchmark.name, "prompt_sha256": benchmark.prompts.for_task(kind).sha256}
-    return _as_task(kind, rows, prefix, scorer, metadata)
+    return _build_task(kind, rows, prefix, scorer, metadata)
 
 
-def _as_task(kind: Kind, rows: Sequence[PosedQuestion], prefix: bool, scorer: Scorer, metadata: dict[str, str]) -> Task:
+def _build_task(
+    kind: Kind, rows: Sequence[RenderedQuestion], prefix: bool, scorer: Scorer, metadata: dict[str, str]
+) -> Task:
     """Build a task whose samples contain the chat, followed by the beginning of the answer if ``prefix`` is True."""
     samples = [
         Sample(
-            input=as_chat([*row.messages, *([Message("assistant", row.prefix)] if prefix and row.prefix else [])]),
+            input=to_chat_messages(
+                [*row.messages, *([Message("assistant", row.prefix)] if prefix and row.prefix else [])]
+            ),
             target=row.target,
             id=row.question.id,
-            metadata={LEVEL: row.question.level or "none", "question": asdict(row.question)},
+            metadata={LEVEL_KEY: row.question.level or "none", "question": asdict(row.question)},
         )
         for row in rows
     ]

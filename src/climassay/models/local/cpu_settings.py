@@ -18,13 +18,9 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from climassay.errors import InputError
 from climassay.workspace import cache_folder
-
-if TYPE_CHECKING:
-    pass
 
 DTYPE_VARIABLE = "CLIMASSAY_DTYPE"
 THREADS_VARIABLE = "CLIMASSAY_THREADS"
@@ -67,11 +63,11 @@ def measured_cpu_dtype(measure: Measure | None = None) -> str:
 
     See :func:`fastest_cpu_dtype`.
     """
-    return _stored_or_measured_dtype(cache_folder(), measure or _measure_dtypes)
+    return _load_or_measure_dtype(cache_folder(), measure or _measure_dtypes)
 
 
 @functools.cache
-def _stored_or_measured_dtype(folder: Path, measure: Measure) -> str:
+def _load_or_measure_dtype(folder: Path, measure: Measure) -> str:
     """Return the number format stored in a folder, or measure and store it.
 
     A result that cannot be stored is used for the rest of this process.

@@ -93,11 +93,11 @@ def draw_tokens(logits: Tensor, samplers: Sequence[TokenSampler]) -> list[int]:
     return tokens
 
 
-class AdmittedPrompt(NamedTuple):
+class AddedRow(NamedTuple):
     """Prompt that was added to the batch as its last row."""
 
     prompt: int
-    """Index of the prompt among those passed to ``admit``."""
+    """Index of the prompt among those passed to ``add_rows``."""
     logits: Tensor
     """Logits of the next token, float32 [vocabulary]."""
 
@@ -120,17 +120,17 @@ class SharedRows:
         """Return the number of tokens stored after adding ``prompts`` and extending each row by ``n_new_tokens``."""
         last_prefixes = self._assign_shared_prefixes(prompts)
         new_prefixes = {
-            prefix for last_prefix in last_prefixes for prefix in _list_chain(last_prefix) if not prefix.layers
+            prefix for last_prefix in last_prefixes for prefix in _list_prefixes(last_prefix) if not prefix.layers
         }
-        own_lengths = [*self._own_lengths(), *map(_own_length, map(len, prompts), last_prefixes)]
-        return len(own_lengths) * self._cache.columns(max(own_lengths, default=0) + n_new_tokens) + sum(
-            len(prefix.tokens) for prefix in (*self._cache.runs, *new_prefixes)
+        unshared_lengths = [*self._unshared_lengths(), *map(_unshared_length, map(len, prompts), last_prefixes)]
+        return len(unshared_lengths) * self._cache.columns(max(unshared_lengths, default=0) + n_new_tokens) + sum(
+            len(prefix.tokens) for prefix in (*self._cache.shared_prefixes, *new_prefixes)
         )
 
-    def admit(self, prompts: Sequence[Sequence[int]]) -> Iterator[AdmittedPrompt]:
+    def add_rows(self, prompts: Sequence[Sequence[int]]) -> Iterator[AddedRow]:
         """Add a row for each prompt, computing shared prefixes once; yield each prompt when its row is filled."""
         last_prefixes = self._assign_shared_prefixes(prompts)
-        max_length = max(*map(_own_length, map(len, prompts), last_prefixes), 0, *self._own_lengths())
+        max_length = max(*map(_unshared_length, map(len, prompts), last_prefixes), 0, *self._unshared_lengths())
         rows = len(self._lengths) + len(prompts)
         for reading in self._reader.read(prompts, [[len(prompt) - 1] for prompt in prompts]):
             for token_position in reading.positions:
@@ -146,41 +146,41 @@ class SharedRows:
                 columns = torch.tensor(
                     cache_columns(reading.step, segment), dtype=torch.long, device=self._network.device
                 )
-                for prefix in _list_chain(last_prefix):
+                for prefix in _list_prefixes(last_prefix):
                     if not prefix.layers:
                         self._cache.share(prefix, cache, columns[prefix.start : prefix.end])
-                        self._cache.runs.append(prefix)
+                        self._cache.shared_prefixes.append(prefix)
                     prefix.rows += 1
                 self._cache.fill(row, cache, columns[0 if last_prefix is None else last_prefix.end :])
                 self._lengths.append(len(prompts[token_position.sequence]))
                 self._last_prefixes.append(last_prefix)
-                yield AdmittedPrompt(token_position.sequence, reading.logits[token_position.row])
+                yield AddedRow(token_position.sequence, reading.logits[token_position.row])
 
-    def advance(self, tokens: Sequence[int]) -> Tensor:
+    def append_tokens(self, tokens: Sequence[int]) -> Tensor:
         """Append one token to every row; return the logits of the next token, float32 [rows, vocabulary]."""
-        self._cache.prepare_step(self._own_lengths(), self._last_prefixes, self._network.device)
+        self._cache.prepare_step(self._unshared_lengths(), self._last_prefixes, self._network.device)
         logits = self._network.continue_rows(tokens, self._lengths, self._cache)
         self._lengths = [length + 1 for length in self._lengths]
         return logits
 
-    def drop(self, row: int) -> None:
+    def remove_row(self, row: int) -> None:
         """Remove a row; the last row takes its number."""
-        for prefix in _list_chain(self._last_prefixes[row]):
+        for prefix in _list_prefixes(self._last_prefixes[row]):
             prefix.rows -= 1
             if not prefix.rows:
-                self._cache.runs.remove(prefix)
-        last_row = len(self._lengths) - 1
-        if row != last_row:
-            self._cache.move(last_row, row, self._own_lengths()[last_row])
-            self._lengths[row], self._last_prefixes[row] = self._lengths[last_row], self._last_prefixes[last_row]
+                self._cache.shared_prefixes.remove(prefix)
+        last_index = len(self._lengths) - 1
+        if row != last_index:
+            self._cache.move(last_index, row, self._unshared_lengths()[last_index])
+            self._lengths[row], self._last_prefixes[row] = self._lengths[last_index], self._last_prefixes[last_index]
         self._lengths.pop()
         self._last_prefixes.pop()
         if not self._lengths:
             self._cache = RowCache(self._network.layers)
 
-    def _own_lengths(self) -> list[int]:
+    def _unshared_lengths(self) -> list[int]:
         """Return the number of tokens of each row that are not in shared prefixes."""
-        return list(map(_own_length, self._lengths, self._last_prefixes))
+        return list(map(_unshared_length, self._lengths, self._last_prefixes))
 
     def _assign_shared_prefixes(self, prompts: Sequence[Sequence[int]]) -> list[SharedPrefix | None]:
         """Return the last shared prefix of each prompt, stored or to be created; None if the prompt shares none."""
@@ -194,7 +194,7 @@ class SharedRows:
         for parent_prefix, indices in groups.items():
             start = parent_prefix.end if parent_prefix else 0
             new_prefixes: list[SharedPrefix] = []
-            for segment in PrefixTree([prompts[index][start:] for index in indices]).shared(self._min_saving):
+            for segment in PrefixTree([prompts[index][start:] for index in indices]).shared_segments(self._min_saving):
                 parent = parent_prefix if segment.parent is None else new_prefixes[segment.parent]
                 new_prefixes.append(SharedPrefix(segment.tokens, start + segment.start, parent))
                 for sequence in segment.sequences:
@@ -204,7 +204,7 @@ class SharedRows:
     def _find_stored_prefix(self, prompt: tuple[int, ...]) -> SharedPrefix | None:
         """Return the last stored prefix in the chain of prefixes with which a prompt begins; None if there is none."""
         last_prefix: SharedPrefix | None = None
-        for prefix in self._cache.runs:  # parents come first
+        for prefix in self._cache.shared_prefixes:  # parents come first
             if prefix.parent is last_prefix and prompt[prefix.start : prefix.end] == prefix.tokens:
                 last_prefix = prefix
         return last_prefix
@@ -227,20 +227,20 @@ class PlainRows:
         """Return the number of tokens stored after adding ``prompts`` and extending each row by ``n_new_tokens``."""
         return sum(len(tokens) + n_new_tokens for tokens in (*(tokens for tokens, _ in self._rows), *prompts))
 
-    def admit(self, prompts: Sequence[Sequence[int]]) -> Iterator[AdmittedPrompt]:
+    def add_rows(self, prompts: Sequence[Sequence[int]]) -> Iterator[AddedRow]:
         """Add a row for each prompt; yield each prompt when its row is computed."""
         from transformers import DynamicCache
 
         for index, prompt in enumerate(prompts):
             cache = DynamicCache(config=self._network.model.config) if self._network.can_continue else None
             self._rows.append(([], cache))
-            yield AdmittedPrompt(index, self._append_tokens(*self._rows[-1], prompt)[0])
+            yield AddedRow(index, self._append_tokens(*self._rows[-1], prompt)[0])
 
-    def advance(self, tokens: Sequence[int]) -> Tensor:
+    def append_tokens(self, tokens: Sequence[int]) -> Tensor:
         """Append one token to every row; return the logits of the next token, float32 [rows, vocabulary]."""
         return torch.cat([self._append_tokens(*row, [token]) for row, token in zip(self._rows, tokens, strict=True)])
 
-    def drop(self, row: int) -> None:
+    def remove_row(self, row: int) -> None:
         """Remove a row; the last row takes its number."""
         self._rows[row] = self._rows[-1]
         self._rows.pop()
@@ -254,21 +254,21 @@ class PlainRows:
 
 def create_rows(network: Network, reader: SequenceReader) -> SharedRows | PlainRows:
     """Return an empty batch of the class that a model supports. Support is tested on first use."""
-    if not reader.shares:
+    if not reader.shares_prefixes:
         return PlainRows(network)
     if network.shares_rows is None:
-        network.shares_rows = _shared_rows_equal_plain(network)
+        network.shares_rows = _is_sharing_exact(network)
     return SharedRows(network, reader, min_saving=_MIN_SAVING if network.shares_rows else None)
 
 
-def _shared_rows_equal_plain(network: Network) -> bool:
+def _is_sharing_exact(network: Network) -> bool:
     """Return whether shared prefixes and plain computation give the same results for a few short prompts."""
     tokens = [(7919 * number + 13) % network.vocabulary for number in range(24)]
     prompts = [tokens[:9], [*tokens[:8], *tokens[12:16]], [*tokens[:8], *tokens[12:15]], tokens[16:20]]
     rows = SharedRows(network, SequenceReader(network), min_saving=1)
     try:
-        prompt_indices = [new_row.prompt for new_row in rows.admit(prompts)]
-        logits = rows.advance(tokens[20:24])
+        prompt_indices = [new_row.prompt for new_row in rows.add_rows(prompts)]
+        logits = rows.append_tokens(tokens[20:24])
         plain_logits = [
             network.compute_sequence([*prompts[prompt], token], [len(prompts[prompt])]).logits
             for prompt, token in zip(prompt_indices, tokens[20:24], strict=True)
@@ -278,7 +278,7 @@ def _shared_rows_equal_plain(network: Network) -> bool:
     return same_distributions(logits, torch.cat(plain_logits), network.dtype)
 
 
-def _list_chain(prefix: SharedPrefix | None) -> list[SharedPrefix]:
+def _list_prefixes(prefix: SharedPrefix | None) -> list[SharedPrefix]:
     """Return a shared prefix and all prefixes before it in its rows, in the order of the tokens."""
     chain = []
     while prefix is not None:
@@ -287,7 +287,7 @@ def _list_chain(prefix: SharedPrefix | None) -> list[SharedPrefix]:
     return chain[::-1]
 
 
-def _own_length(length: int, prefix: SharedPrefix | None) -> int:
+def _unshared_length(length: int, prefix: SharedPrefix | None) -> int:
     return length - (prefix.end if prefix else 0)
 
 
@@ -376,7 +376,7 @@ class Generation:
 
     def _prepare_answer(self, index: int, request: GenerationRequest) -> _Answer:
         text = self._prompts.render(request.messages, request.assistant_prefix)
-        # A tokenizer joins a space to the word after it: a prompt that ends with one would be continued badly.
+        # A tokenizer joins a space to the next word, so a prompt that ends with a space would be continued badly.
         ends_with_space = request.schema is None and request.assistant_prefix.endswith(" ")
         prompt_text = text.rstrip(" ") if ends_with_space else text
         prompt = self._prompts.encode(prompt_text)
@@ -411,17 +411,17 @@ class Generation:
         active_answers: list[_Answer] = []
         while queue or active_answers:
             while len(active_answers) > 1 and rows.tokens() > budget:
-                rows.drop(len(active_answers) - 1)
+                rows.remove_row(len(active_answers) - 1)
                 queue.appendleft(active_answers.pop())
             new_answers = self._take_from_queue(queue, len(active_answers), rows, budget)
             if new_answers:
                 n_before = len(active_answers)
-                new_rows = list(rows.admit([answer.row_tokens for answer in new_answers]))
+                new_rows = list(rows.add_rows([answer.row_tokens for answer in new_answers]))
                 active_answers += [new_answers[row.prompt] for row in new_rows]
                 logits = torch.stack([row.logits for row in new_rows])
             else:
                 n_before = 0
-                logits = rows.advance([answer.tokens[-1] for answer in active_answers])
+                logits = rows.append_tokens([answer.tokens[-1] for answer in active_answers])
             yield from self._draw_next_tokens(rows, active_answers, n_before, logits)
             if on_text is not None:
                 for answer in active_answers[n_before:]:
@@ -460,7 +460,7 @@ class Generation:
             reason = reasons[row - first_row]
             if reason is not None:
                 finished_answer = active_answers[row]
-                rows.drop(row)
+                rows.remove_row(row)
                 active_answers[row] = active_answers[-1]
                 active_answers.pop()
                 yield finished_answer, reason

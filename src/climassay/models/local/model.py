@@ -63,7 +63,7 @@ class TokenisedOptions:
         return self.first_scored + sum(len(sequence) - self.first_scored for sequence in self.sequences)
 
     @property
-    def tokens_apart(self) -> int:
+    def n_tokens_unshared(self) -> int:
         """Number of tokens if each option is computed in a separate pass, with the whole prompt."""
         return sum(map(len, self.sequences))
 
@@ -77,7 +77,7 @@ class OptionReadings:
     """Hidden states, shape [options, layers, width]; None if none have been read."""
     n_missing: int
     """Number of positions still to be read."""
-    greedy: bool = True
+    is_greedy: bool = True
     """True if every scored token is the most probable token at its position, or if this was not checked."""
 
 
@@ -108,7 +108,7 @@ def read_options(
     *,
     layers: Sequence[int] | None = None,
     token_budget: int | None = None,
-    checks_greedy: bool = False,
+    check_greedy: bool = False,
 ) -> Iterator[tuple[int, OptionReadings]]:
     """Compute the options of many requests; yield the index and the results of each request when they are complete.
 
@@ -117,7 +117,7 @@ def read_options(
         requests: Tokenised options.
         layers: Layers whose hidden states at the last token of each option are read.
         token_budget: Maximum number of tokens in one forward pass.
-        checks_greedy: Whether to check if the scored tokens are the most probable ones.
+        check_greedy: Whether to check if the scored tokens are the most probable ones.
     """
     request_options = [
         (index, option) for index, request in enumerate(requests) for option in range(len(request.sequences))
@@ -132,7 +132,7 @@ def read_options(
         )
         for request in requests
     ]
-    steps = reader.read(
+    readings_by_step = reader.read(
         # The last token of an option need not be computed to know its own probability, only for its hidden state.
         sequences if has_states else [sequence[:-1] for sequence in sequences],
         [
@@ -143,7 +143,7 @@ def read_options(
         layers=layers or (),
         token_budget=token_budget,
     )
-    for reading in steps:
+    for reading in readings_by_step:
         rows = torch.tensor(
             [token_position.row for token_position in reading.positions], dtype=torch.long, device=reading.logits.device
         )
@@ -154,7 +154,7 @@ def read_options(
         log_normalisers = reading.logits.logsumexp(dim=-1)
         logprobs: list[float] = (reading.logits[rows, next_tokens] - log_normalisers[rows]).tolist()
         are_most_probable = (
-            (reading.logits.argmax(dim=-1)[rows] == next_tokens).tolist() if checks_greedy else [True] * len(logprobs)
+            (reading.logits.argmax(dim=-1)[rows] == next_tokens).tolist() if check_greedy else [True] * len(logprobs)
         )
         complete_indices = []
         for token_position, logprob, is_most_probable in zip(
@@ -163,7 +163,7 @@ def read_options(
             index, option = request_options[token_position.sequence]
             request_readings = readings[index]
             request_readings.logprobs[option] += logprob
-            request_readings.greedy &= is_most_probable
+            request_readings.is_greedy &= is_most_probable
             request_readings.n_missing -= 1
             if request_readings.n_missing == 0:
                 complete_indices.append(index)
@@ -226,7 +226,7 @@ class LocalModel(DescribedModel):
             layers=self.network.layers,
             dtype=loaded_model.dtype,
             device=loaded_model.device,
-            token_budget=self.reader.pack,
+            token_budget=self.reader.max_packed,
             parameters=self.network.parameters,
             licence=loaded_model.licence,
             folder=loaded_model.folder,
@@ -350,10 +350,10 @@ class LocalModel(DescribedModel):
             if on_result is not None:
                 on_result(index, result)
 
-        def get_texts(index: int) -> tuple[str, ...]:
+        def join_texts(index: int) -> tuple[str, ...]:
             return (*(turn.content for turn in requests[index].messages), requests[index].assistant_prefix)
 
-        order = sorted(range(len(requests)), key=get_texts)
+        order = sorted(range(len(requests)), key=join_texts)
         with self._exclusive():
             for start in range(0, len(order), BLOCK_REQUESTS):
                 options_by_index: dict[int, TokenisedOptions] = {}
@@ -391,8 +391,8 @@ def _create_activations(readings: OptionReadings, request: TokenisedOptions) -> 
     assert readings.states is not None
     if not (np.isfinite(readings.states).all() and np.isfinite(readings.logprobs).all()):
         error = "The model gave a hidden state or a log-probability that is not a finite number."
-        return Activations.failed(error, request.tokens_apart)
-    return Activations(readings.states, tuple(readings.logprobs), request.tokens_apart)
+        return Activations.failed(error, request.n_tokens_unshared)
+    return Activations(readings.states, tuple(readings.logprobs), request.n_tokens_unshared)
 
 
 class PlainText(PromptFormat):
@@ -478,13 +478,13 @@ class TextModel(LocalModel):
                         store(index, OptionScores.failed(error))
                 request_indices = [index for index, request_windows in windows.items() for _ in request_windows]
                 all_windows = [window for request_windows in windows.values() for window in request_windows]
-                for window_index, readings in read_options(self.reader, all_windows, checks_greedy=True):
+                for window_index, readings in read_options(self.reader, all_windows, check_greedy=True):
                     index = request_indices[window_index]
                     window_readings[index].append(readings)
                     if len(window_readings[index]) == len(windows[index]):
                         usage = Usage(prompt_tokens=sum(window.tokens for window in windows[index]), requests=1)
                         method: ScoringMethod = (
-                            "greedy" if all(window.greedy for window in window_readings[index]) else "exact"
+                            "greedy" if all(window.is_greedy for window in window_readings[index]) else "exact"
                         )
                         logprob = sum(window.logprobs[0] for window in window_readings[index])
                         store(index, OptionScores((logprob,), method, usage))

@@ -77,7 +77,7 @@ class Network:
         """True if the model accepts a cache of earlier tokens."""
         return self._cache_name is not None
 
-    def step(
+    def compute_step(
         self, step: ForwardStep, cache: "Cache", logit_positions: Sequence[int], states: StateRequest | None = None
     ) -> ForwardOutput:
         """Compute the segments of a step, which follow the path in ``cache``.
@@ -100,7 +100,7 @@ class Network:
         attention = self._require_attention()
         positions = torch.tensor(lengths, device=self.device)
         distance = (positions[:, None] - cache.positions)[:, None, :]
-        with self._use_shared_attention() if cache.runs else nullcontext():
+        with self._use_shared_attention() if cache.shared_prefixes else nullcontext():
             masks = attention.masks(distance >= 0, distance, self.dtype)
             return self._forward([[token] for token in tokens], [0], positions[:, None], masks, cache).logits
 
@@ -159,13 +159,13 @@ class Network:
             and len(step.segments) == 1
             and step.size <= (attention.window or step.size)
         ):
-            # Plain causality is all there is.
+            # The model's own causal mask is sufficient.
             return None if attention.layer_types is None else dict.fromkeys(attention.layer_types)
         keys = torch.cat([torch.arange(step.n_cached, device=self.device)[None], positions], dim=1)
         distance = positions[:, :, None] - keys[:, None, :]
         visible = distance >= 0
         if len(step.segments) > 1:
-            visible[:, :, step.n_cached :] &= _create_branch_mask(step.segments).to(self.device)
+            visible[:, :, step.n_cached :] &= _create_ancestor_mask(step.segments).to(self.device)
         return attention.masks(visible, distance, self.dtype)
 
     @torch.inference_mode()
@@ -208,12 +208,12 @@ class Network:
             return output, torch.stack(
                 [output.hidden_states[layer][0, indices] for layer in states.layers], dim=1
             ).float()
-        with self._states.capture(states.layers, indices) as result:
+        with self._states.capture(states.layers, indices) as states_by_layer:
             output = self.model(**arguments)
-        return output, torch.stack([result[layer] for layer in states.layers], dim=1)
+        return output, torch.stack([states_by_layer[layer] for layer in states.layers], dim=1)
 
 
-def _create_branch_mask(segments: Sequence[Segment]) -> Tensor:
+def _create_ancestor_mask(segments: Sequence[Segment]) -> Tensor:
     """Return a bool mask [tokens, tokens]: True if token 2 is in the segment of token 1 or in an ancestor segment."""
     is_ancestor = torch.eye(len(segments), dtype=torch.bool)
     for index, segment in enumerate(segments):
@@ -266,11 +266,11 @@ class Attention:
             mask = torch.zeros(is_visible.shape, dtype=dtype, device=is_visible.device)
             return mask.masked_fill_(~is_visible, torch.finfo(dtype).min)[:, None]
 
-        is_in_window = visible if self.window is None else visible & (distance < self.window)
+        visible_in_window = visible if self.window is None else visible & (distance < self.window)
         if self.layer_types is None:
-            return create_mask(is_in_window)
+            return create_mask(visible_in_window)
         return {
-            layer_type: create_mask(is_in_window if layer_type == "sliding_attention" else visible)
+            layer_type: create_mask(visible_in_window if layer_type == "sliding_attention" else visible)
             for layer_type in self.layer_types
         }
 
@@ -285,7 +285,7 @@ class HiddenStates:
 
     def __init__(self, model: "PreTrainedModel") -> None:
         self._backbone, self._layers = backbone_layers(model)
-        self._count = int(model.config.get_text_config().num_hidden_layers)
+        self._n_layers = int(model.config.get_text_config().num_hidden_layers)
         self._model = model
         self._matches_transformers: bool | None = None
 
@@ -316,20 +316,22 @@ class HiddenStates:
 
         layers_by_state: dict[int, list[int]] = {}
         for layer in layers:
-            layers_by_state.setdefault(layer % (self._count + 1), []).append(layer)
-        handles = [self._hook(state, names, store) for state, names in layers_by_state.items()]
+            layers_by_state.setdefault(layer % (self._n_layers + 1), []).append(layer)
+        handles = [self._register_hook(state, names, store) for state, names in layers_by_state.items()]
         try:
             yield results
         finally:
             for handle in handles:
                 handle.remove()
 
-    def _hook(self, state: int, names: Sequence[int], store: Any) -> Any:
-        if state == self._count:
-            return self._backbone.register_forward_hook(lambda _module, _inputs, output: store(names, output[0]))
+    def _register_hook(self, state: int, layers: Sequence[int], store: Any) -> Any:
+        if state == self._n_layers:
+            return self._backbone.register_forward_hook(lambda _module, _inputs, output: store(layers, output[0]))
         assert self._layers is not None
         return self._layers[state].register_forward_pre_hook(
-            lambda _module, arguments, keywords: store(names, arguments[0] if arguments else keywords["hidden_states"]),
+            lambda _module, arguments, keywords: store(
+                layers, arguments[0] if arguments else keywords["hidden_states"]
+            ),
             with_kwargs=True,
         )
 
@@ -339,13 +341,14 @@ class HiddenStates:
         device = self._model.device
         tokens = torch.arange(1, 7, device=device)[None]
         positions = torch.arange(6, device=device)
-        all_layers = range(self._count + 1)
+        all_layers = range(self._n_layers + 1)
         try:
-            with self.capture(all_layers, positions) as result:
+            with self.capture(all_layers, positions) as captured_states:
                 output = self._model(input_ids=tokens, output_hidden_states=True, use_cache=False, return_dict=True)
             expected_states = [states[0].float().to(device) for states in output.hidden_states]
             return len(expected_states) == len(all_layers) and all(
-                torch.equal(result[layer], states) for layer, states in zip(all_layers, expected_states, strict=True)
+                torch.equal(captured_states[layer], states)
+                for layer, states in zip(all_layers, expected_states, strict=True)
             )
         except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
             return False
@@ -393,7 +396,7 @@ def pack_linear_layers(model: nn.Module) -> int:
     if not layers or not _can_pack(next(iter(layers))):
         return 0
     while layers:
-        # Taken out, so that nothing holds a plain layer once the next one's turn has come.
+        # Removed from the dictionary, which would otherwise keep the plain layer in memory.
         linear, parents = layers.popitem()
         packed_layer = PackedLinear(linear)
         for parent, name in parents:

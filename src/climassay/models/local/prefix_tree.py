@@ -79,26 +79,26 @@ class PrefixTree:
         """Number of prefix tokens omitted because they are cached."""
         self._root = self._build()
 
-    def steps(self, *, max_pack: int, max_run: int) -> Iterator[ForwardStep]:
+    def steps(self, *, max_packed: int, max_segment: int) -> Iterator[ForwardStep]:
         """Yield the forward passes that compute all sequences, in order.
 
         Args:
-            max_pack: Maximum total number of tokens of branches computed in one step.
-            max_run: Maximum number of tokens of a segment on the path; longer segments are divided into several steps.
+            max_packed: Maximum total number of tokens of branches computed in one step.
+            max_segment: Maximum number of tokens of a segment on the path; longer segments take several steps.
 
         Yields:
             Steps in which every position that is not cached is in exactly one segment.
         """
-        yield from self._pack_branches(self._root, max_pack)
-        nodes_to_visit = _find_large_children(self._root, max_pack)
+        yield from self._pack_branches(self._root, max_packed)
+        nodes_to_visit = _find_large_children(self._root, max_packed)
         while nodes_to_visit:
             node = nodes_to_visit.pop()
-            for start in range(node.start, node.end, max_run):
-                yield ForwardStep(start, (self._create_segment(node, start, min(start + max_run, node.end), None),))
-            yield from self._pack_branches(node, max_pack)
-            nodes_to_visit.extend(_find_large_children(node, max_pack))
+            for start in range(node.start, node.end, max_segment):
+                yield ForwardStep(start, (self._create_segment(node, start, min(start + max_segment, node.end), None),))
+            yield from self._pack_branches(node, max_packed)
+            nodes_to_visit.extend(_find_large_children(node, max_packed))
 
-    def shared(self, min_saving: int) -> list[Segment]:
+    def shared_segments(self, min_saving: int) -> list[Segment]:
         """Return segments that are worth storing once for the sequences that contain them.
 
         Args:
@@ -119,26 +119,26 @@ class PrefixTree:
         return results
 
     def _build(self) -> _Node:
-        """Build the tree by inserting the sorted rows one by one; ``spine`` is the path to the last inserted row."""
+        """Build the tree by inserting the sorted rows one by one; ``rightmost_path`` leads to the last inserted row."""
         root = _Node(self.n_cached_tokens, self.n_cached_tokens, 0)
-        spine = [root]
+        rightmost_path = [root]
         for index, row in enumerate(self._rows):
             n_shared = common_length(self._rows[index - 1], row) if index else self.n_cached_tokens
             divided_node = None
-            while spine[-1].end > n_shared:
-                divided_node = spine.pop()
+            while rightmost_path[-1].end > n_shared:
+                divided_node = rightmost_path.pop()
                 divided_node.last = index - 1
-            if divided_node is not None and spine[-1].end < n_shared:
-                # The upper part takes the place of the parent's youngest child.
+            if divided_node is not None and rightmost_path[-1].end < n_shared:
+                # The upper part replaces the last child of its parent.
                 upper_node = _Node(divided_node.start, n_shared, divided_node.first, children=[divided_node])
                 divided_node.start = n_shared
-                spine[-1].children[-1] = upper_node
-                spine.append(upper_node)
+                rightmost_path[-1].children[-1] = upper_node
+                rightmost_path.append(upper_node)
             if n_shared < len(row):
                 leaf = _Node(n_shared, len(row), index)
-                spine[-1].children.append(leaf)
-                spine.append(leaf)
-        for node in spine:
+                rightmost_path[-1].children.append(leaf)
+                rightmost_path.append(leaf)
+        for node in rightmost_path:
             node.last = len(self._rows) - 1
         # Children before parents, without recursion: a path may be thousands of nodes long.
         nodes = [root]
@@ -148,13 +148,13 @@ class PrefixTree:
             node.size = node.end - node.start + sum(child.size for child in node.children)
         return root
 
-    def _pack_branches(self, parent: _Node, max_pack: int) -> Iterator[ForwardStep]:
+    def _pack_branches(self, parent: _Node, max_packed: int) -> Iterator[ForwardStep]:
         """Yield steps that compute the small branches below the node where the cached path ends."""
         group: list[_Node] = []
         for node in parent.children:
-            if node.size > max_pack:
+            if node.size > max_packed:
                 continue
-            if group and sum(member.size for member in group) + node.size > max_pack:
+            if group and sum(member.size for member in group) + node.size > max_packed:
                 yield self._create_packed_step(parent.end, group)
                 group = []
             group.append(node)
@@ -183,8 +183,8 @@ def common_length(first: Sequence[object], second: Sequence[object]) -> int:
     return next((index for index in range(limit) if first[index] != second[index]), limit)
 
 
-def _find_large_children(parent: _Node, max_pack: int) -> list[_Node]:
-    return [node for node in reversed(parent.children) if node.size > max_pack]
+def _find_large_children(parent: _Node, max_packed: int) -> list[_Node]:
+    return [node for node in reversed(parent.children) if node.size > max_packed]
 
 
 _MIN_PATH_COLUMNS = 256
@@ -292,8 +292,8 @@ class SharedStates(NamedTuple):
 
     shared: tuple[tuple[Tensor | slice, Tensor], ...]
     """Row indices and tensor [heads, length, width] of each shared prefix."""
-    own_states: Tensor
-    """States that each row does not share, [rows, heads, columns, width]."""
+    row_states: Tensor
+    """States at the positions after each row's shared prefixes, [rows, heads, columns, width]."""
 
 
 class RowLayer(_Layer):
@@ -306,7 +306,7 @@ class RowLayer(_Layer):
         self.width = 0
         """Number of buffer columns that the active rows attend to."""
         self.shared: tuple[tuple[Tensor | slice, tuple[Tensor, Tensor]], ...] = ()
-        """Row indices of each shared segment, with its keys and values."""
+        """Row indices of each shared prefix, with its keys and values."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Any, Any]:
         """Write one token per active row, shape [active rows, heads, 1, head width]; return the states to attend to.
@@ -316,7 +316,7 @@ class RowLayer(_Layer):
             rows share prefixes.
         """
         n_active_rows = key_states.shape[0]
-        # Indexed, not scattered: scatter_ copies the buffer where bfloat16 is concerned.
+        # Indexed, not scattered, since scatter_ copies a bfloat16 buffer.
         rows = torch.arange(n_active_rows, device=self.write_columns.device)
         self.keys[rows, :, self.write_columns] = key_states[:, :, 0]
         self.values[rows, :, self.write_columns] = value_states[:, :, 0]
@@ -346,10 +346,10 @@ class RowCache(Cache):  # type: ignore[misc]
 
     def __init__(self, layers: int) -> None:
         super().__init__(layers=[RowLayer() for _ in range(layers)])
-        self.runs: list[SharedPrefix] = []
-        """Shared segments in use, parents before children."""
+        self.shared_prefixes: list[SharedPrefix] = []
+        """Prefixes in use, parents before children."""
         self.positions: Tensor = torch.empty(0)
-        """Position of each column for the next step, shared segments first, int64 [active rows, columns]; greater
+        """Position of each column for the next step, shared prefixes first, int64 [active rows, columns]; greater
         than the position of any token for columns that the row must not attend to."""
 
     def columns(self, max_length: int) -> int:
@@ -377,9 +377,9 @@ class RowCache(Cache):  # type: ignore[misc]
             layer.values[row, :, : len(columns)] = path.values[0].index_select(1, columns)
 
     @torch.inference_mode()
-    def share(self, run: SharedPrefix, source: PathCache, columns: Tensor) -> None:
+    def share(self, prefix: SharedPrefix, source: PathCache, columns: Tensor) -> None:
         """Copy columns of a path cache, shape [length], into a shared prefix, in every layer."""
-        run.layers = [
+        prefix.layers = [
             (path.keys[0].index_select(1, columns), path.values[0].index_select(1, columns)) for path in source.layers
         ]
 
@@ -392,44 +392,50 @@ class RowCache(Cache):  # type: ignore[misc]
 
     @torch.inference_mode()
     def prepare_step(
-        self, own_lengths: Sequence[int], last_runs: Sequence[SharedPrefix | None], device: torch.device
+        self, unshared_lengths: Sequence[int], last_prefixes: Sequence[SharedPrefix | None], device: torch.device
     ) -> None:
         """Set the write column and the columns to which each active row attends for the next token.
 
         Args:
-            own_lengths: Number of tokens of each row in the buffers.
-            last_runs: Last shared prefix of each row; None if a row shares none.
+            unshared_lengths: Number of tokens of each row in the buffers.
+            last_prefixes: Last shared prefix of each row; None if a row shares none.
             device: Device of the network.
         """
-        rows, max_length = len(own_lengths), max(own_lengths)
+        rows, max_length = len(unshared_lengths), max(unshared_lengths)
         if max_length >= self.layers[0].keys.shape[2]:
             for layer in self.layers:
                 layer.resize(rows, self.columns(max_length + 1), rows)
-        write_columns = torch.tensor(own_lengths, dtype=torch.long, device=device)
-        starts = torch.tensor([0 if run is None else run.end for run in last_runs], dtype=torch.long, device=device)
-        rows_by_run: dict[SharedPrefix, list[int]] = {run: [] for run in self.runs}
-        for row, run in enumerate(last_runs):
-            while run is not None:
-                rows_by_run[run].append(row)
-                run = run.parent
-        n_shared_columns = sum(len(run.tokens) for run in self.runs)
+        write_columns = torch.tensor(unshared_lengths, dtype=torch.long, device=device)
+        starts = torch.tensor(
+            [0 if prefix is None else prefix.end for prefix in last_prefixes], dtype=torch.long, device=device
+        )
+        rows_by_prefix: dict[SharedPrefix, list[int]] = {prefix: [] for prefix in self.shared_prefixes}
+        for row, prefix in enumerate(last_prefixes):
+            while prefix is not None:
+                rows_by_prefix[prefix].append(row)
+                prefix = prefix.parent
+        n_shared_columns = sum(len(prefix.tokens) for prefix in self.shared_prefixes)
         positions = torch.full(
             (rows, n_shared_columns + max_length + 1), _MASKED_POSITION, dtype=torch.long, device=device
         )
         positions[:, n_shared_columns:] = starts[:, None] + torch.arange(max_length + 1, device=device)
-        rows_and_segments: list[tuple[Tensor | slice, SharedPrefix]] = []
+        rows_and_prefixes: list[tuple[Tensor | slice, SharedPrefix]] = []
         column = 0
-        for run, rows_of_run in rows_by_run.items():
+        for prefix, rows_of_prefix in rows_by_prefix.items():
             row_indices = (
-                slice(None) if len(rows_of_run) == rows else torch.tensor(rows_of_run, dtype=torch.long, device=device)
+                slice(None)
+                if len(rows_of_prefix) == rows
+                else torch.tensor(rows_of_prefix, dtype=torch.long, device=device)
             )
-            positions[row_indices, column : column + len(run.tokens)] = torch.arange(run.start, run.end, device=device)
-            rows_and_segments.append((row_indices, run))
-            column += len(run.tokens)
+            positions[row_indices, column : column + len(prefix.tokens)] = torch.arange(
+                prefix.start, prefix.end, device=device
+            )
+            rows_and_prefixes.append((row_indices, prefix))
+            column += len(prefix.tokens)
         self.positions = positions
         for layer_index, layer in enumerate(self.layers):
             layer.write_columns, layer.width = write_columns, max_length + 1
-            layer.shared = tuple((row_indices, run.layers[layer_index]) for row_indices, run in rows_and_segments)
+            layer.shared = tuple((row_indices, prefix.layers[layer_index]) for row_indices, prefix in rows_and_prefixes)
 
 
 def shared_attention(
@@ -463,8 +469,8 @@ def shared_attention(
         ValueError: The model uses capped scores or attention sinks.
     """
     if arguments.get("softcap") is not None or arguments.get("s_aux") is not None:
-        raise ValueError("capped scores and attention sinks are not computed over shared runs")
-    rows, heads = len(query), key.own_states.shape[1]
+        raise ValueError("capped scores and attention sinks are not supported with shared prefixes")
+    rows, heads = len(query), key.row_states.shape[1]
     scaled_queries = (query.float() * scaling).view(rows, heads, -1, query.shape[-1])
     group_size = scaled_queries.shape[2]
     scores = attention_mask.float().expand(rows, heads, group_size, -1).clone()
@@ -475,9 +481,9 @@ def shared_attention(
             heads, -1, group_size, shared_products.shape[-1]
         ).transpose(0, 1)
         column += keys.shape[1]
-    scores[..., column:] += scaled_queries @ key.own_states.float().transpose(2, 3)
+    scores[..., column:] += scaled_queries @ key.row_states.float().transpose(2, 3)
     weights = scores.softmax(dim=-1)
-    attention_output = weights[..., column:] @ value.own_states.float()
+    attention_output = weights[..., column:] @ value.row_states.float()
     column = 0
     for row_indices, values in value.shared:
         shared_products = (

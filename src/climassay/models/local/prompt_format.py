@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import ModelError
-from climassay.models.contract import (
-    Message,
-)
+from climassay.models.contract import Message
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -89,9 +87,9 @@ class PromptFormat:
         """Insert a space into each control token in a text, including those that the insertion creates."""
         if self._control_pattern is None:
             return text
-        result, count = self._control_pattern.subn(_insert_space, text)
-        while count:  # what is left of one may, with the space, be another
-            result, count = self._control_pattern.subn(_insert_space, result)
+        result, n_inserted = self._control_pattern.subn(_insert_space, text)
+        while n_inserted:  # an insertion may create another control token
+            result, n_inserted = self._control_pattern.subn(_insert_space, result)
         return result
 
     @cached_property
@@ -109,7 +107,7 @@ class PromptFormat:
         added_tokens = self.tokenizer.added_tokens_decoder.values()
         markers = {token.content for token in added_tokens if token.special or re.fullmatch(_MARKUP, token.content)}
         markers |= set(self.tokenizer.all_special_tokens) | set(re.findall(_MARKUP, chat_text))
-        # The longest first: of two that begin alike the tokenizer takes the longer one, too.
+        # Longest first, as the tokenizer prefers the longer of two markers with the same beginning.
         patterns = [
             re.escape(marker)
             for marker in sorted(markers, key=lambda marker: (-len(marker), marker))

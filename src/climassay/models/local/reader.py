@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,12 +10,9 @@ from climassay.models.contract import Work
 from climassay.models.local.network import Network, StateRequest
 from climassay.models.local.prefix_tree import ForwardStep, PathCache, PrefixTree, Segment
 
-if TYPE_CHECKING:
-    pass
-
-_MAX_RUN = 4096
-_PACK_ON_CPU = 384
-_PACK_ON_GPU = 4096
+_MAX_SEGMENT = 4096
+_MAX_PACKED_ON_CPU = 384
+_MAX_PACKED_ON_GPU = 4096
 """Number of tokens packed into one step on a GPU. A larger number would use the GPU better, but compute attention
 between unrelated branches."""
 
@@ -53,21 +49,21 @@ class SequenceReader:
     plain computation. Other models compute one sequence at a time.
     """
 
-    def __init__(self, network: Network, *, pack: int | None = None) -> None:
+    def __init__(self, network: Network, *, max_packed: int | None = None) -> None:
         self.network = network
-        self.pack = pack or (_PACK_ON_CPU if network.device.type == "cpu" else _PACK_ON_GPU)
+        self.max_packed = max_packed or (_MAX_PACKED_ON_CPU if network.device.type == "cpu" else _MAX_PACKED_ON_GPU)
         self.work = Work(0, 0)
         """Forward passes and tokens computed so far."""
         self.cache = PathCache(network.layers)
         """Keys and values of the path and of the last step."""
-        self._shares: bool | None = None
+        self._shares_prefixes: bool | None = None
 
     @property
-    def shares(self) -> bool:
+    def shares_prefixes(self) -> bool:
         """True if prefixes are shared; tested on first use."""
-        if self._shares is None:
-            self._shares = self.network.attention is not None and _shared_equals_plain(self.network)
-        return self._shares
+        if self._shares_prefixes is None:
+            self._shares_prefixes = self.network.attention is not None and _is_sharing_exact(self.network)
+        return self._shares_prefixes
 
     def release(self) -> None:
         """Free the memory of the cache."""
@@ -97,22 +93,22 @@ class SequenceReader:
         """
         if not sequences:
             return
-        if not self.shares:
-            yield from self._read_each(sequences, logit_positions, states, layers)
+        if not self.shares_prefixes:
+            yield from self._read_separately(sequences, logit_positions, states, layers)
             return
         first_position = min(min(positions) for positions in (*logit_positions, *(states or ())) if positions)
         tree = PrefixTree(sequences, cached=self.cache.tokens[:first_position])
         logits_by_sequence = [frozenset(positions) for positions in logit_positions]
         states_by_sequence = None if states is None else [frozenset(positions) for positions in states]
-        pack, max_run = token_budget or self.pack, min(token_budget or _MAX_RUN, _MAX_RUN)
-        for step in tree.steps(max_pack=pack, max_run=max_run):
+        max_packed, max_segment = token_budget or self.max_packed, min(token_budget or _MAX_SEGMENT, _MAX_SEGMENT)
+        for step in tree.steps(max_packed=max_packed, max_segment=max_segment):
             indices, token_positions = _positions_in_step(step, logits_by_sequence)
             state_indices, state_token_positions = (
                 ([], []) if states_by_sequence is None else _positions_in_step(step, states_by_sequence)
             )
             self.cache.truncate(step.n_cached)
             state_request = StateRequest(state_indices, layers) if state_token_positions else None
-            output = self.network.step(step, self.cache, indices, state_request)
+            output = self.network.compute_step(step, self.cache, indices, state_request)
             self._add_work(step.size)
             if len(step.segments) == 1:
                 self.cache.tokens += step.segments[0].tokens
@@ -121,7 +117,7 @@ class SequenceReader:
                     tuple(token_positions), output.logits, tuple(state_token_positions), output.states, step
                 )
 
-    def _read_each(
+    def _read_separately(
         self,
         sequences: Sequence[Sequence[int]],
         logit_positions: Sequence[Sequence[int]],
@@ -164,12 +160,12 @@ def _positions_in_step(
     return indices, token_positions
 
 
-def _shared_equals_plain(network: Network) -> bool:
+def _is_sharing_exact(network: Network) -> bool:
     """Return whether computation with shared prefixes equals plain computation on short sequences, up to rounding."""
     ids = [(7919 * number + 13) % network.vocabulary for number in range(24)]
     sequences = [ids[:12], [*ids[:12], *ids[20:24]], [*ids[:8], *ids[14:20]], [*ids[:8], *ids[14:17], *ids[2:5]]]
-    reader = SequenceReader(network, pack=8)
-    reader._shares = True
+    reader = SequenceReader(network, max_packed=8)
+    reader._shares_prefixes = True
     try:
         shared_logits = torch.empty(len(sequences), network.vocabulary)
         for reading in reader.read(sequences, [[len(tokens) - 1] for tokens in sequences]):
@@ -194,9 +190,9 @@ def cache_columns(step: ForwardStep, segment: Segment) -> list[int]:
     starts = [step.n_cached]
     for step_segment in step.segments:
         starts.append(starts[-1] + len(step_segment.tokens))
-    runs: list[range] = []
+    ranges: list[range] = []
     index: int | None = step.segments.index(segment)
     while index is not None:
-        runs.append(range(starts[index], starts[index + 1]))
+        ranges.append(range(starts[index], starts[index + 1]))
         index = step.segments[index].parent
-    return [*range(step.n_cached), *(column for run in reversed(runs) for column in run)]
+    return [*range(step.n_cached), *(column for columns in reversed(ranges) for column in columns)]

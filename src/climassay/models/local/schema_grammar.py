@@ -29,10 +29,10 @@ MIN_DECIMALS = 4
 _CHARACTER = r"[ !#-\[\]-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]"
 _ESCAPE = r'"\\" ["\\n]'
 _CHARACTER_BYTES = 4
-_MAX_CHAIN = 500
+_MAX_CHAINED_CHARACTERS = 500
 """Maximum string length for which each length has a rule. Such rules give the fastest masks, but take 6 ms each to
 compile."""
-_BLOCK = 64
+_BLOCK_SIZE = 64
 """Number of characters in a block; the rules of longer strings consist of blocks."""
 _POINT = '"."'
 _ANNOTATIONS = frozenset(
@@ -67,27 +67,27 @@ class SchemaGrammar:
     """True if the last character shows that the answer is complete; False for numbers, as another digit may follow."""
 
 
-def schema_grammar(schema: Mapping[str, Any], *, longest_string: int | None = None) -> SchemaGrammar:
+def schema_grammar(schema: Mapping[str, Any], *, max_string_length: int | None = None) -> SchemaGrammar:
     """Translate a schema into a grammar.
 
     Args:
         schema: Schema with ``type``, ``properties``, ``required``, ``items``, ``enum``, ``const``, ``anyOf``, ``$ref``
             to ``$defs`` (not recursive), and bounds. Properties are written in the listed order, without additional
             ones. ``additionalProperties`` is ignored.
-        longest_string: Value that replaces a greater ``maxLength`` (but not below ``minLength``), to shorten the
+        max_string_length: Value that replaces a greater ``maxLength`` (but not below ``minLength``), to shorten the
             longest answer.
 
     Raises:
         ModelError: A string or array has no bound, or the schema uses an unsupported keyword; the message names its
             path.
     """
-    builder = _Builder(schema, longest_string)
-    root = builder.value(schema, "$")
+    builder = _Builder(schema, max_string_length)
+    root = builder.translate(schema, "$")
     character = f"char ::= {_CHARACTER} | {_ESCAPE}"
     lines = [
         f"root ::= {root.expression}",
         *builder.rules,
-        *_up_to_rules(builder.max_optional),
+        *_max_length_rules(builder.max_optional),
         *_block_rules(builder.long_lengths),
         character,
     ]
@@ -98,47 +98,46 @@ def schema_grammar(schema: Mapping[str, Any], *, longest_string: int | None = No
 @dataclass
 class _Builder:
     schema: Mapping[str, Any]
-    longest_string: int | None
+    max_string_length: int | None
     rules: list[str] = field(default_factory=list)
-    open_references: list[str] = field(default_factory=list)
+    active_references: list[str] = field(default_factory=list)
     max_optional: int = 0
     """Maximum n for which the grammar needs the rule ``upto`` (up to n characters)."""
     long_lengths: set[int] = field(default_factory=set)
-    """Values of n above :data:`_MAX_CHAIN` for which the grammar needs a rule ``many`` (up to n characters, in blocks).
-    """
+    """Values of n above :data:`_MAX_CHAINED_CHARACTERS` for which the grammar needs a rule ``many`` (up to n
+    characters, in blocks)."""
 
-    def value(self, schema: Any, path: str) -> GrammarPiece:
+    def translate(self, schema: Any, path: str) -> GrammarPiece:
         """Translate a schema of any type into an expression of the grammar."""
         if not isinstance(schema, Mapping) or not schema:
             raise ModelError(f"The schema at {path} allows anything, so it cannot be enforced: give it a type.")
         if "$ref" in schema:
-            return self._reference(schema, path)
+            return self._translate_reference(schema, path)
         if "enum" in schema or "const" in schema:
-            return self._literals(schema, path)
+            return self._translate_literals(schema, path)
         if "anyOf" in schema:
             self._check_known(schema, frozenset({"anyOf"}), path)
-            return _alternatives([self.value(option, f"{path}.anyOf[{i}]") for i, option in enumerate(schema["anyOf"])])
+            return _alternatives(
+                [self.translate(option, f"{path}.anyOf[{i}]") for i, option in enumerate(schema["anyOf"])]
+            )
         type_name = schema.get("type")
         if isinstance(type_name, Sequence) and not isinstance(type_name, str) and type_name:
             # Each of several types, with the keywords that belong to it.
             keywords_of_all_types = frozenset[str]().union(*_KEYWORDS.values())
-            other_keywords = [keywords_of_all_types - _KEYWORDS.get(name, frozenset()) for name in type_name]
-            parts = [
-                {key: schema[key] for key in schema if key not in irrelevant_keywords}
-                for irrelevant_keywords in other_keywords
-            ]
+            irrelevant_keywords = [keywords_of_all_types - _KEYWORDS.get(name, frozenset()) for name in type_name]
+            parts = [{key: schema[key] for key in schema if key not in keywords} for keywords in irrelevant_keywords]
             return _alternatives(
-                [self.value(part | {"type": name}, path) for part, name in zip(parts, type_name, strict=True)]
+                [self.translate(part | {"type": name}, path) for part, name in zip(parts, type_name, strict=True)]
             )
         if type_name not in _KEYWORDS:
             raise ModelError(f"The schema at {path} has no type that can be enforced (it says {type_name!r}).")
         self._check_known(schema, _KEYWORDS[type_name] | {"type"}, path)
         if type_name == "object":
-            return self._object(schema, path)
+            return self._translate_object(schema, path)
         if type_name == "array":
-            return self._array(schema, path)
+            return self._translate_array(schema, path)
         if type_name == "string":
-            return self._string(schema, path)
+            return self._translate_string(schema, path)
         if type_name == "boolean":
             return GrammarPiece('("true" | "false")', 5)
         if type_name == "null":
@@ -152,21 +151,21 @@ class _Builder:
                 f"The schema at {path} uses {unknown_keywords[0]!r}, which cannot be enforced: leave it out."
             )
 
-    def _reference(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
+    def _translate_reference(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         reference = schema["$ref"]
         self._check_known(schema, frozenset({"$ref"}), path)
         match = re.fullmatch(r"#/(\$defs|definitions)/([^/]+)", str(reference))
         target = self.schema.get(match[1], {}).get(match[2]) if match else None
         if target is None:
             raise ModelError(f"The schema at {path} refers to {reference!r}, which is not among its $defs.")
-        if reference in self.open_references:
+        if reference in self.active_references:
             raise ModelError(f"The schema at {path} contains itself, so an answer to it might never end.")
-        self.open_references.append(reference)
-        piece = self.value(target, path)
-        self.open_references.pop()
+        self.active_references.append(reference)
+        piece = self.translate(target, path)
+        self.active_references.pop()
         return piece
 
-    def _literals(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
+    def _translate_literals(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         self._check_known(schema, frozenset({"enum", "const", "type"}), path)
         values = schema["enum"] if "enum" in schema else [schema["const"]]
         if not values:
@@ -174,41 +173,41 @@ class _Builder:
         texts = dict.fromkeys(json.dumps(value, ensure_ascii=False) for value in values)
         return _alternatives([GrammarPiece(_quote(text), len(text.encode())) for text in texts])
 
-    def _string(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
+    def _translate_string(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         min_length = int(schema.get("minLength", 0))
         max_length = schema.get("maxLength")
         if max_length is None:
             raise ModelError(f"The string at {path} has no maxLength: give it one, so that answers are certain to end.")
         max_length = (
             int(max_length)
-            if self.longest_string is None
-            else max(min_length, min(int(max_length), self.longest_string))
+            if self.max_string_length is None
+            else max(min_length, min(int(max_length), self.max_string_length))
         )
-        _check_order(min_length, max_length, path)
+        _check_bounds(min_length, max_length, path)
         required_part = f"char{{{min_length}}} " if min_length else ""
         n_optional = max_length - min_length
-        if n_optional <= _MAX_CHAIN:
+        if n_optional <= _MAX_CHAINED_CHARACTERS:
             self.max_optional, optional_part = max(self.max_optional, n_optional), f"upto{n_optional}"
         else:
             self.long_lengths.add(n_optional)
-            self.max_optional, optional_part = max(self.max_optional, _BLOCK - 1), f"many{n_optional}"
+            self.max_optional, optional_part = max(self.max_optional, _BLOCK_SIZE - 1), f"many{n_optional}"
         return GrammarPiece(f'("\\"" {required_part}{optional_part} "\\"")', 2 + _CHARACTER_BYTES * max_length)
 
-    def _array(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
+    def _translate_array(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         min_items, max_items = int(schema.get("minItems", 0)), schema.get("maxItems")
         if max_items is None:
             raise ModelError(f"The array at {path} has no maxItems: give it one, so that answers are certain to end.")
         max_items = int(max_items)
-        _check_order(min_items, max_items, path)
+        _check_bounds(min_items, max_items, path)
         if max_items == 0:
             return GrammarPiece('"[]"', 2)
-        item = self.value(schema.get("items"), f"{path}[]")
-        name = self._rule("item", item.expression)
+        item = self.translate(schema.get("items"), f"{path}[]")
+        name = self._add_rule("item", item.expression)
         item_list = f'{name} (", " {name}){{{max(min_items - 1, 0)},{max_items - 1}}}'
         content = item_list if min_items else f"({item_list})?"
         return GrammarPiece(f'("[" {content} "]")', 2 + max_items * item.size + 2 * (max_items - 1))
 
-    def _object(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
+    def _translate_object(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         properties: Mapping[str, Any] = schema.get("properties") or {}
         required_names = set(schema.get("required") or ())
         missing_names = sorted(required_names - set(properties))
@@ -219,14 +218,14 @@ class _Builder:
         pairs = []
         for name, part in properties.items():
             key = json.dumps(name, ensure_ascii=False) + ": "
-            value = self.value(part, f"{path}.{name}")
-            rule = self._rule("pair", f"{_quote(key)} {value.expression}")
+            value = self.translate(part, f"{path}.{name}")
+            rule = self._add_rule("pair", f"{_quote(key)} {value.expression}")
             pairs.append(GrammarPiece(rule, len(key.encode()) + value.size))
         are_required = [name in required_names for name in properties]
         size = 2 + sum(pair.size for pair in pairs) + 2 * max(len(pairs) - 1, 0)
-        return GrammarPiece(f'("{{" {self._members(pairs, are_required)} "}}")', size)
+        return GrammarPiece(f'("{{" {self._join_members(pairs, are_required)} "}}")', size)
 
-    def _members(self, pairs: Sequence[GrammarPiece], required_flags: Sequence[bool]) -> str:
+    def _join_members(self, pairs: Sequence[GrammarPiece], required_flags: Sequence[bool]) -> str:
         """Return the expression of an object's members, built from last to first.
 
         At each step, the members that follow have two expressions: one begins with a comma, for use after a member, and
@@ -234,22 +233,22 @@ class _Builder:
         """
         rest_with_comma, rest_or_nothing = '""', '""'
         for pair, is_required in zip(reversed(pairs), reversed(required_flags), strict=True):
-            rest_rule = self._rule("rest", rest_with_comma)
+            rest_rule = self._add_rule("rest", rest_with_comma)
             with_comma, without_comma = f'", " {pair.expression} {rest_rule}', f"{pair.expression} {rest_rule}"
             rest_without_comma = rest_or_nothing
             rest_with_comma = with_comma if is_required else f"({with_comma} | {rest_rule})"
             rest_or_nothing = (
-                without_comma if is_required else f"({without_comma} | {self._rule('rest', rest_without_comma)})"
+                without_comma if is_required else f"({without_comma} | {self._add_rule('rest', rest_without_comma)})"
             )
         return rest_or_nothing
 
-    def _rule(self, prefix: str, expression: str) -> str:
+    def _add_rule(self, prefix: str, expression: str) -> str:
         name = f"{prefix}{len(self.rules)}"
         self.rules.append(f"{name} ::= {expression}")
         return name
 
 
-def _up_to_rules(max_optional: int) -> list[str]:
+def _max_length_rules(max_optional: int) -> list[str]:
     """Return rules for up to n characters, shared by all strings of a schema.
 
     Equivalent to ``char{0,n}``, for which xgrammar 0.2 computes each mask again: 10 ms per token for n = 60 and 480 ms
@@ -263,15 +262,15 @@ def _block_rules(numbers: Collection[int]) -> list[str]:
     """Return rules for up to n characters in blocks, compiled in a second for any n, with masks in 3 ms per token."""
     if not numbers:
         return []
-    rules = ["block1 ::= char", *(f"block{number} ::= char block{number - 1}" for number in range(2, _BLOCK + 1))]
-    for n_characters in sorted(numbers):
-        blocks, n_rest = divmod(n_characters, _BLOCK)
-        rules.append(f"many{n_characters}in0 ::= upto{n_rest}")
+    rules = ["block1 ::= char", *(f"block{number} ::= char block{number - 1}" for number in range(2, _BLOCK_SIZE + 1))]
+    for length in sorted(numbers):
+        blocks, n_rest = divmod(length, _BLOCK_SIZE)
+        rules.append(f"many{length}in0 ::= upto{n_rest}")
         rules += [
-            f"many{n_characters}in{count} ::= upto{_BLOCK - 1} | block{_BLOCK} many{n_characters}in{count - 1}"
+            f"many{length}in{count} ::= upto{_BLOCK_SIZE - 1} | block{_BLOCK_SIZE} many{length}in{count - 1}"
             for count in range(1, blocks + 1)
         ]
-        rules.append(f"many{n_characters} ::= many{n_characters}in{blocks}")
+        rules.append(f"many{length} ::= many{length}in{blocks}")
     return rules
 
 
@@ -284,7 +283,7 @@ def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _check_order(low: int, high: int, path: str) -> None:
+def _check_bounds(low: int, high: int, path: str) -> None:
     if low < 0 or high < low:
         raise ModelError(f"The bounds of the schema at {path} exclude every value: {low} to {high}.")
 
@@ -432,11 +431,11 @@ class Grammars:
             ModelError: The schema has no bounds, is not supported, or needs more than ``max_tokens``.
         """
         key = json.dumps(schema)
-        compiled_schema = self._get_compiled(key, schema, None)
+        compiled_schema = self._compile_cached(key, schema, None)
         if max_tokens is None or compiled_schema.max_tokens <= max_tokens:
             return compiled_schema
         # The greatest common bound of strings with which the longest answer fits, by bisection.
-        min_tokens = schema_grammar(schema, longest_string=0).max_bytes + 1
+        min_tokens = schema_grammar(schema, max_string_length=0).max_bytes + 1
         if min_tokens > max_tokens:
             raise ModelError(
                 f"The schema's longest answer has at least {min_tokens} tokens, but only {max_tokens} are allowed."
@@ -444,9 +443,9 @@ class Grammars:
         low, high = 0, max_tokens
         while low < high:
             middle = (low + high + 1) // 2
-            is_short_enough = schema_grammar(schema, longest_string=middle).max_bytes + 1 <= max_tokens
+            is_short_enough = schema_grammar(schema, max_string_length=middle).max_bytes + 1 <= max_tokens
             low, high = (middle, high) if is_short_enough else (low, middle - 1)
-        return self._get_compiled(key, schema, low)
+        return self._compile_cached(key, schema, low)
 
     def mask(self, logits: "Tensor", constraints: Sequence[Constraint | None]) -> None:
         """Set the logits [rows, vocabulary] of tokens that a row's constraint excludes to minus infinity, in place."""
@@ -459,12 +458,12 @@ class Grammars:
                 constraint.fill(bitmask, row)
         xgrammar.apply_token_bitmask_inplace(logits, bitmask.to(logits.device), indices=rows)
 
-    def _get_compiled(self, key: str, schema: Mapping[str, Any], longest_string: int | None) -> CompiledSchema:
-        result = self._compiled.get((key, longest_string))
+    def _compile_cached(self, key: str, schema: Mapping[str, Any], max_string_length: int | None) -> CompiledSchema:
+        result = self._compiled.get((key, max_string_length))
         if result is None:
-            grammar = schema_grammar(schema, longest_string=longest_string)
+            grammar = schema_grammar(schema, max_string_length=max_string_length)
             result = CompiledSchema(grammar, self._compile_automaton(grammar.text))
-            self._compiled[key, longest_string] = result
+            self._compiled[key, max_string_length] = result
         return result
 
     def _compile_automaton(self, text: str) -> Any:

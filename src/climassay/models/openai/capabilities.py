@@ -26,7 +26,7 @@ from climassay.settings import parse_table, settings
 
 log = logging.getLogger("climassay.models")
 
-Logprobs = Literal["given", "refused", "ignored"]
+LogprobsSupport = Literal["given", "refused", "ignored"]
 SchemaSupport = Literal["strict", "loose", "refused", "ignored"]
 """Support of JSON schemas by a server. ``strict``: answers are decoded under the schema. ``loose``: answers are JSON
 that may violate it. ``refused``: schemas are rejected. ``ignored``: answers are prose."""
@@ -55,7 +55,7 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "add_generation_prompt": ("add_generation_prompt",),
 }
 """Spellings of parameters in error replies, by parameter."""
-_TURN_FLAGS = ("continue_final_message", "add_generation_prompt")
+_CONTINUATION_PARAMETERS = ("continue_final_message", "add_generation_prompt")
 """Parameters with which vLLM and SGLang continue the last message of the assistant."""
 SYSTEM_ROLE = "system_role"
 """Name of the system role in lists of parameters that a server may reject."""
@@ -65,7 +65,7 @@ _SYSTEM_ROLE_REFUSAL = re.compile(
     re.IGNORECASE,
 )
 """Pattern of an error about a chat template without a system role, such as the templates of Gemma and early Mistral."""
-_DROPPABLE = (
+_OPTIONAL_PARAMETERS = (
     SYSTEM_ROLE,
     "seed",
     "temperature",
@@ -74,7 +74,7 @@ _DROPPABLE = (
     "reasoning_effort",
     "stream",
     "stream_options",
-    *_TURN_FLAGS,
+    *_CONTINUATION_PARAMETERS,
 )
 """Parameters that can be omitted."""
 _REFUSAL = re.compile(
@@ -89,7 +89,7 @@ _SCHEMA_FAULT = re.compile(
     re.IGNORECASE,
 )
 """Pattern of an error about the content of one schema; other schemas may still be accepted."""
-_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
+_LIMIT_PARAMETERS = frozenset({"max_tokens", "max_completion_tokens"})
 _WINDOW = re.compile(
     r"(?:maximum context length(?: is| of)?|context (?:window|size|length)(?: is| of)?:?)\D{0,20}(\d+)"
 )
@@ -99,7 +99,7 @@ _LIMIT_USED_UP = re.compile(r"higher max_|output limit was reached", re.IGNORECA
 """Pattern of an error stating that reasoning has used up the token limit."""
 _TEMPLATE_TOKENS = 64
 """Upper estimate of the tokens that the chat template adds to a prompt."""
-_MIN_LIMIT = 256
+_MIN_TOKEN_LIMIT = 256
 """Minimum token limit to send, even if no tokens seem to be left after the prompt, whose length is only estimated."""
 MAX_TOP_LOGPROBS = 20
 _MAX_REFUSED_SCHEMAS = 3
@@ -107,7 +107,7 @@ _MAX_REFUSED_SCHEMAS = 3
 FIRST_REASONING_BUDGET = 8192
 """Number of tokens first added to the limit of an answer when the model is found to reason."""
 MAX_REASONING_BUDGET = 131_072
-CONTRADICTIONS = 3
+MIN_CONTRADICTIONS = 3
 """Number of consecutive requests that must contradict a known capability before it is changed."""
 _LOCK_SECONDS = 10
 
@@ -116,7 +116,7 @@ _LOCK_SECONDS = 10
 class Capabilities:
     """Known capabilities of a model behind a server; None and empty mean unknown."""
 
-    logprobs: Logprobs | None = None
+    logprobs: LogprobsSupport | None = None
     logprobs_status: int | None = None
     """HTTP status with which the server rejected log-probabilities."""
     top_logprobs: int = MAX_TOP_LOGPROBS
@@ -154,7 +154,7 @@ class Capabilities:
         return self.schema_support not in ("refused", "ignored") and schema_digest(schema) not in self.refused_schemas
 
 
-class CapabilityLearner:
+class CapabilityTracker:
     """Capabilities of one model, used and extended by a client. Used from one event loop only.
 
     Args:
@@ -173,9 +173,9 @@ class CapabilityLearner:
         self._model = model
         self._file = None if folder is None else folder / FILE_NAME
         self.capabilities = Capabilities()
-        entry: Any = None if self._file is None else self._find_entry(_load_stored(self._file))
+        entry: Any = None if self._file is None else self._find_entry(load_capabilities(self._file))
         names = {field.name for field in fields(Capabilities)}
-        # What does not fit, as a newer version may have written, is learnt again.
+        # An entry that does not fit, for example of a newer version, is ignored and learned again.
         with suppress(InputError, TypeError):
             self.capabilities = parse_table(
                 Capabilities, {name: entry[name] for name in entry or () if name in names}, "", ""
@@ -188,7 +188,7 @@ class CapabilityLearner:
         payload: Mapping[str, Any],
         omitted_parameters: Collection[str] = (),
         *,
-        reserves_reasoning: bool = True,
+        reserve_reasoning: bool = True,
         token_limit: float = math.inf,
     ) -> dict[str, Any]:
         """Return a payload in the form that the server accepts.
@@ -196,7 +196,7 @@ class CapabilityLearner:
         Args:
             payload: Request body; its ``max_tokens`` is the limit of the answer without reasoning.
             omitted_parameters: Parameters to omit as a trial.
-            reserves_reasoning: Whether to add the reasoning budget to the limit.
+            reserve_reasoning: Whether to add the reasoning budget to the limit.
             token_limit: Maximum token limit to send.
         """
         capabilities = self.capabilities
@@ -204,17 +204,17 @@ class CapabilityLearner:
         if SYSTEM_ROLE in omitted_names:
             payload = {**payload, "messages": _without_system_role(payload["messages"])}
         if capabilities.is_reasoning_model:
-            omitted_names.add("stop")  # Servers stop thoughts, too; answers are cut here.
+            omitted_names.add("stop")  # Servers also stop reasoning; the client truncates answers itself.
         if "stream" in omitted_names:
             omitted_names.add("stream_options")
         adapted_payload = {name: value for name, value in payload.items() if name not in omitted_names}
-        is_renamed = capabilities.token_limit == "max_completion_tokens" or "max_tokens" in omitted_parameters
-        name = "max_completion_tokens" if is_renamed else "max_tokens"
+        uses_new_name = capabilities.token_limit == "max_completion_tokens" or "max_tokens" in omitted_parameters
+        name = "max_completion_tokens" if uses_new_name else "max_tokens"
         if name not in omitted_parameters:
-            # Only models that think refuse the old name, so there is room for thoughts from the first answer on.
+            # Only reasoning models reject the old name, so reasoning is allowed for from the first request.
             reasoning_budget = (
-                (capabilities.reasoning_budget or (FIRST_REASONING_BUDGET if is_renamed else 0))
-                if reserves_reasoning
+                (capabilities.reasoning_budget or (FIRST_REASONING_BUDGET if uses_new_name else 0))
+                if reserve_reasoning
                 else 0
             )
             limits = [
@@ -223,8 +223,8 @@ class CapabilityLearner:
                 math.inf if capabilities.max_output is None else capabilities.max_output,
             ]
             if capabilities.window is not None:
-                prompt = sum(len(message["content"]) for message in payload["messages"]) / CHARACTERS_PER_TOKEN
-                limits.append(max(capabilities.window - prompt - _TEMPLATE_TOKENS, _MIN_LIMIT))
+                n_prompt_tokens = sum(len(message["content"]) for message in payload["messages"]) / CHARACTERS_PER_TOKEN
+                limits.append(max(capabilities.window - n_prompt_tokens - _TEMPLATE_TOKENS, _MIN_TOKEN_LIMIT))
             adapted_payload[name] = int(min(limits))
         if "top_logprobs" in adapted_payload:
             adapted_payload["top_logprobs"] = capabilities.top_logprobs
@@ -243,15 +243,15 @@ class CapabilityLearner:
             True if the request would now be sent differently.
         """
         names = rejected_parameters(payload, refusal)
-        limit_name = next((name for name in _LIMITS if name in payload), None)
+        limit_name = next((name for name in _LIMIT_PARAMETERS if name in payload), None)
         if "top_logprobs" in names:
-            numbers = [int(number) for number in re.findall(r"\d+", refusal.message)]
-            if candidates := [number for number in numbers if 0 < number < payload["top_logprobs"]]:
+            stated_numbers = [int(number) for number in re.findall(r"\d+", refusal.message)]
+            if candidates := [number for number in stated_numbers if 0 < number < payload["top_logprobs"]]:
                 self._update(top_logprobs=max(candidates))
                 return True
-        if limit_name is not None and names & _LIMITS:
-            numbers = [int(number) for number in _OUTPUT_LIMIT.findall(refusal.message)]
-            if candidates := [number for number in numbers if 0 < number < payload[limit_name]]:
+        if limit_name is not None and names & _LIMIT_PARAMETERS:
+            stated_numbers = [int(number) for number in _OUTPUT_LIMIT.findall(refusal.message)]
+            if candidates := [number for number in stated_numbers if 0 < number < payload[limit_name]]:
                 self._update(max_output=max(candidates))
                 return True
             if limit_name == "max_completion_tokens" and "max_tokens" not in omitted_parameters:
@@ -263,24 +263,24 @@ class CapabilityLearner:
             if payload[limit_name] < reasoning_budget:
                 self._update(reasoning_budget=reasoning_budget)
                 return True
-        new_omissions = (names & {*_DROPPABLE, limit_name} & payload.keys()) - omitted_parameters
+        new_omissions = (names & {*_OPTIONAL_PARAMETERS, limit_name} & payload.keys()) - omitted_parameters
         if payload["messages"][0]["role"] == "system" and _SYSTEM_ROLE_REFUSAL.search(refusal.message):
             new_omissions = frozenset({SYSTEM_ROLE}) - omitted_parameters
-        if not new_omissions.isdisjoint(_TURN_FLAGS):
-            new_omissions |= payload.keys() & set(_TURN_FLAGS)  # neither makes sense without the other
+        if not new_omissions.isdisjoint(_CONTINUATION_PARAMETERS):
+            new_omissions |= payload.keys() & set(_CONTINUATION_PARAMETERS)  # neither makes sense without the other
         omitted_parameters |= new_omissions
         return bool(new_omissions)
 
-    def parse_room(self, payload: Mapping[str, Any], refusal: ErrorReply) -> int | None:
+    def parse_available_tokens(self, payload: Mapping[str, Any], refusal: ErrorReply) -> int | None:
         """Return the number of tokens left for an answer, from an error about the context window; otherwise None."""
-        window, prompt = _WINDOW.search(refusal.message), _PROMPT_TOKENS.search(refusal.message)
+        window, n_prompt_tokens = _WINDOW.search(refusal.message), _PROMPT_TOKENS.search(refusal.message)
         if window is None:
             return None
         self.note_window(int(window[1]))
-        if prompt is None:
+        if n_prompt_tokens is None:
             return None
-        n_available = int(window[1]) - int(prompt[1] or prompt[2])
-        limit = next((payload[name] for name in _LIMITS if name in payload), 0)
+        n_available = int(window[1]) - int(n_prompt_tokens[1] or n_prompt_tokens[2])
+        limit = next((payload[name] for name in _LIMIT_PARAMETERS if name in payload), 0)
         return n_available if 0 < n_available < limit else None
 
     def note_answer(self, payload: Mapping[str, Any], reply: Reply, omitted_parameters: Collection[str]) -> None:
@@ -289,9 +289,9 @@ class CapabilityLearner:
         changes: dict[str, Any] = {}
         for name in payload:
             self._contradictions.pop(name, None)
-        candidates = set(omitted_parameters) & set(_DROPPABLE) - set(capabilities.dropped)
+        candidates = set(omitted_parameters) & set(_OPTIONAL_PARAMETERS) - set(capabilities.dropped)
         if rejected_names := {name for name in candidates if self._confirm_change(name, name in capabilities.accepted)}:
-            for name in sorted(rejected_names - set(_TURN_FLAGS)):
+            for name in sorted(rejected_names - set(_CONTINUATION_PARAMETERS)):
                 self.fallbacks[name] += 1
                 if name == SYSTEM_ROLE:
                     log.warning("The model has no system role; instructions are sent in the user's message.")
@@ -300,11 +300,11 @@ class CapabilityLearner:
             changes["dropped"] = tuple(sorted({*capabilities.dropped, *rejected_names}))
         accepted_names = {
             *capabilities.accepted,
-            *(name for name in (*_DROPPABLE, *_LIMITS) if name in payload),
+            *(name for name in (*_OPTIONAL_PARAMETERS, *_LIMIT_PARAMETERS) if name in payload),
         } - rejected_names
         if accepted_names != set(capabilities.accepted):
             changes["accepted"] = tuple(sorted(accepted_names))
-        limit_name = next((name for name in _LIMITS if name in payload), capabilities.token_limit)
+        limit_name = next((name for name in _LIMIT_PARAMETERS if name in payload), capabilities.token_limit)
         if limit_name != capabilities.token_limit:
             changes["token_limit"] = limit_name
         if reply.reasoning_tokens and not capabilities.is_reasoning_model:
@@ -312,7 +312,7 @@ class CapabilityLearner:
         elif capabilities.is_reasoning_model is None and reply.text:
             changes["is_reasoning_model"] = False
         if reply.reasoning_tokens or changes.get("token_limit") == "max_completion_tokens":
-            # Four times the longest thoughts seen, as a power of two so that it is seldom written anew.
+            # Four times the longest reasoning so far, as a power of two so that it rarely changes.
             reasoning_budget = max(FIRST_REASONING_BUDGET, 1 << max(0, 4 * reply.reasoning_tokens - 1).bit_length())
             if min(reasoning_budget, MAX_REASONING_BUDGET) > capabilities.reasoning_budget:
                 changes["reasoning_budget"] = min(reasoning_budget, MAX_REASONING_BUDGET)
@@ -331,11 +331,11 @@ class CapabilityLearner:
 
         ``answer_limit`` is the limit of the answer without reasoning, or None.
         """
-        limit = next((payload[name] for name in _LIMITS if name in payload), None)
+        limit = next((payload[name] for name in _LIMIT_PARAMETERS if name in payload), None)
         if limit is None or answer_limit is None or reply.finish_reason != "length":
             return False
         if reply.text and reply.completion_tokens - reply.reasoning_tokens >= answer_limit:
-            return False  # The answer has had all the room that was asked for.
+            return False  # The answer has used its whole limit.
         if (reply.text and not reply.reasoning_tokens) or limit == self.capabilities.max_output:
             return False
         previous_budget = limit - answer_limit
@@ -348,10 +348,10 @@ class CapabilityLearner:
             )
         return True
 
-    def note_logprobs(self, status: Logprobs, http_status: int | None = None) -> None:
+    def note_logprobs(self, status: LogprobsSupport, http_status: int | None = None) -> None:
         """Store how a request for log-probabilities was handled.
 
-        The status ``given`` is revoked only after :data:`CONTRADICTIONS` consecutive requests.
+        The status ``given`` is revoked only after :data:`MIN_CONTRADICTIONS` consecutive requests.
         """
         if status == "given":
             self._contradictions.pop("logprobs", None)
@@ -361,21 +361,21 @@ class CapabilityLearner:
             self._update(logprobs=status, logprobs_status=http_status)
 
     def note_continuation(self, continues: bool) -> None:
-        """Store whether the model continues an assistant's message; a change needs :data:`CONTRADICTIONS` requests."""
+        """Store whether the model continues an assistant's turn; a change needs :data:`MIN_CONTRADICTIONS` requests."""
         if continues == self.capabilities.continues:
             self._contradictions.pop("continues", None)
         elif self._confirm_change("continues", self.capabilities.continues is not None):
             self._update(continues=continues)
 
-    def note_cached_count(self, counts_cached: bool) -> None:
+    def note_cached_tokens(self, counts_cached: bool) -> None:
         """Store whether cached prompt tokens are counted."""
         self._update(counts_cached=counts_cached)
 
     def note_schema(self, status: SchemaSupport, schema: Mapping[str, Any]) -> None:
         """Store what a request with a schema has shown about the server's support of schemas.
 
-        A looser status than the known one is stored after :data:`CONTRADICTIONS` consecutive requests; a stricter one
-        is ignored.
+        A looser status than the known one is stored after :data:`MIN_CONTRADICTIONS` consecutive requests; a stricter
+        one is ignored.
         """
         known_status, order = self.capabilities.schema_support, get_args(SchemaSupport)
         if known_status is not None and order.index(status) <= order.index(known_status):
@@ -389,8 +389,8 @@ class CapabilityLearner:
         digest = schema_digest(schema)
         digests = tuple(sorted({*self.capabilities.refused_schemas, digest}))
         is_content_fault = _SCHEMA_FAULT.search(refusal.message) is not None
-        is_general = not is_content_fault and _mentions("response_format", refusal)
-        if is_general or (self.capabilities.schema_support is None and len(digests) >= _MAX_REFUSED_SCHEMAS):
+        are_all_rejected = not is_content_fault and _mentions("response_format", refusal)
+        if are_all_rejected or (self.capabilities.schema_support is None and len(digests) >= _MAX_REFUSED_SCHEMAS):
             self.note_schema("refused", schema)
         elif digests != self.capabilities.refused_schemas and self._confirm_change(
             digest, self.capabilities.schema_support and not is_content_fault
@@ -420,14 +420,14 @@ class CapabilityLearner:
     def _find_entry(self, capabilities_by_server: Mapping[str, dict[str, Any]]) -> Any:
         return capabilities_by_server.get(self._server, {}).get(self._model)
 
-    def _confirm_change(self, name: str, has_contrary: object) -> bool:
+    def _confirm_change(self, name: str, is_opposite_known: object) -> bool:
         """Count a contradiction of a capability and return whether to change the capability.
 
-        If the opposite is known (``has_contrary``), it is changed after :data:`CONTRADICTIONS` contradictions;
+        If the opposite is known (``is_opposite_known``), it is changed after :data:`MIN_CONTRADICTIONS` contradictions;
         otherwise at once.
         """
         self._contradictions[name] += 1
-        return not has_contrary or self._contradictions[name] >= CONTRADICTIONS
+        return not is_opposite_known or self._contradictions[name] >= MIN_CONTRADICTIONS
 
     def _update(self, **changes: Any) -> None:
         changes["learned_on"] = datetime.now(UTC).date().isoformat()
@@ -440,9 +440,9 @@ class CapabilityLearner:
             return
         from filelock import FileLock, Timeout
 
-        # What cannot be kept, for example in a workspace that may only be read, is learnt again.
+        # Capabilities that cannot be stored, for example in a read-only workspace, are learned again.
         with suppress(OSError, Timeout), FileLock(f"{self._file}.lock", timeout=_LOCK_SECONDS):
-            capabilities_by_server = _load_stored(self._file)
+            capabilities_by_server = load_capabilities(self._file)
             entry = self._find_entry(capabilities_by_server)
             models = capabilities_by_server.setdefault(self._server, {})
             models[self._model] = {} if changes is None else {**(entry if isinstance(entry, dict) else {}), **changes}
@@ -488,7 +488,9 @@ def rejected_parameters(payload: Mapping[str, Any], refusal: ErrorReply) -> froz
         }
         if named_parameters:
             return frozenset(named_parameters)
-    text = f"{refusal.message} {refusal.code.replace('invalid', '')}"  # which is the kind of nearly every error
+    text = (
+        f"{refusal.message} {refusal.code.replace('invalid', '')}"  # nearly every error is an "invalid_request_error"
+    )
     if not _REFUSAL.search(text) and not _OUTPUT_LIMIT.search(refusal.message):
         return frozenset()
     return frozenset(name for name in candidates if _mentions(name, refusal))
@@ -506,7 +508,7 @@ def _mentions(parameter: str, refusal: ErrorReply) -> bool:
     )
 
 
-def _load_stored(file: Path) -> dict[str, dict[str, Any]]:
+def load_capabilities(file: Path) -> dict[str, dict[str, Any]]:
     """Return the stored capabilities by server and model; {} if the file is missing or malformed."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))

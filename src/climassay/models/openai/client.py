@@ -30,11 +30,11 @@ from climassay.models.contract import (
     object_schema,
 )
 from climassay.models.json_answers import NoJsonError, ends_in_loop, satisfying_json
-from climassay.models.openai.capabilities import Capabilities, CapabilityLearner
+from climassay.models.openai.capabilities import Capabilities, CapabilityTracker
 from climassay.models.openai.connection import Connection, RequestOutcome, ShowText
 from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
 from climassay.models.openai.pacing import Clock, RetryPolicy
-from climassay.models.openai.prompt_length import is_shortened, shortened_error
+from climassay.models.openai.prompt_length import is_prompt_truncated, truncation_error
 from climassay.models.openai.replies import ErrorReply, Reply, parse_window
 from climassay.models.openai.schema import response_format, schema_instruction
 from climassay.models.servers import OPENAI, Price, find_server
@@ -107,9 +107,9 @@ class OpenAIModel:
         self._connection = Connection(server, max_concurrency, policy or RetryPolicy(), clock or Clock())
         self._limits = {"max_output_tokens": max_output_tokens, "reasoning_effort": reasoning_effort}
         configured_provider = None if provider == OPENAI else provider
-        self._learner = CapabilityLearner(self.base_url, self._model, folder, configured_provider)
+        self._tracker = CapabilityTracker(self.base_url, self._model, folder, configured_provider)
         self._conversation = Conversation(
-            self._model, self._connection, self._learner, price, max_output_tokens, reasoning_effort
+            self._model, self._connection, self._tracker, price, max_output_tokens, reasoning_effort
         )
 
     @property
@@ -123,17 +123,17 @@ class OpenAIModel:
     @property
     def fallbacks(self) -> Mapping[str, int]:
         """Number of requests that were adapted to the server, by missing capability."""
-        return MappingProxyType(Counter(self._learner.fallbacks))
+        return MappingProxyType(Counter(self._tracker.fallbacks))
 
     @property
     def capabilities(self) -> Capabilities:
         """Capabilities of the model that are known so far."""
-        return self._learner.capabilities
+        return self._tracker.capabilities
 
     @property
     def window(self) -> int | None:
         """Context window in tokens (prompt and answer) if the server has stated it; see :meth:`query_window`."""
-        return self._learner.capabilities.window
+        return self._tracker.capabilities.window
 
     def query_window(self) -> int | None:
         """Query the server for its context window and return it; None if it states none.
@@ -143,14 +143,14 @@ class OpenAIModel:
 
         async def read_window(base_url: str) -> None:
             for address in (f"{base_url}/models", f"{base_url.removesuffix('/v1')}/api/ps"):
-                self._learner.note_window(parse_window(await self._connection.read(address), self._model))
+                self._tracker.note_window(parse_window(await self._connection.read(address), self._model))
 
-        self._connection.map(read_window, [self.base_url], None)
+        self._connection.map_items(read_window, [self.base_url], None)
         return self.window
 
     def forget_capabilities(self) -> None:
         """Delete the known capabilities, also from the workspace, so that they are learned again."""
-        self._learner.forget()
+        self._tracker.forget()
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
         """Return the messages as sent, in JSON; the server's chat template is unknown."""
@@ -168,7 +168,7 @@ class OpenAIModel:
         Raises:
             ModelError: No request can succeed: the server is unreachable, or key or model name are wrong.
         """
-        return self._connection.map(self._conversation.complete, requests, on_result)
+        return self._connection.map_items(self._conversation.complete, requests, on_result)
 
     def generate_stream(
         self,
@@ -183,7 +183,7 @@ class OpenAIModel:
         later answers are requested without streaming. Requests with a schema are not streamed, since they may be
         retried.
         """
-        return self._connection.map(self._conversation.complete, requests, on_result, on_text)
+        return self._connection.map_items(self._conversation.complete, requests, on_result, on_text)
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
@@ -198,7 +198,7 @@ class OpenAIModel:
         Raises:
             ModelError: No request can succeed: the server is unreachable, or key or model name are wrong.
         """
-        return self._connection.map(self._conversation.score_request, requests, on_result)
+        return self._connection.map_items(self._conversation.score_request, requests, on_result)
 
     def cancel(self, threads: Collection[int]) -> None:
         """Cancel the calls that some threads wait for; see :class:`climassay.models.contract.ConcurrentModel`."""
@@ -209,10 +209,10 @@ class OpenAIModel:
         self._connection.close()
 
 
-HEAD_START = 5.0
+MAX_FIRST_REQUEST_SECONDS = 5.0
 """Maximum number of seconds for which other requests wait for the first request of its kind to an unknown server."""
 MAX_SCHEMA_ATTEMPTS = 3
-_LOOP_ERROR = "The answer repeats itself until the token limit cuts it off."
+_REPETITION_ERROR = "The answer repeats itself until the token limit cuts it off."
 DEFAULT_MAX_TOKENS = 4096
 """Token limit of an answer if the request sets none, as a safeguard against endless text."""
 MAX_TOKENS_AFTER_LOOP = 2048
@@ -232,22 +232,24 @@ class Conversation:
         self,
         model: str,
         connection: Connection,
-        learner: CapabilityLearner,
+        tracker: CapabilityTracker,
         price: Price | None,
         max_output_tokens: int | None,
         reasoning_effort: str | None,
     ) -> None:
-        self._model, self._connection, self._learner, self._price = model, connection, learner, price
+        self._model, self._connection, self._tracker, self._price = model, connection, tracker, price
         self._max_output_tokens, self._reasoning_effort = max_output_tokens, reasoning_effort
         self._first_request_events: dict[str, asyncio.Event] = {}
 
     async def complete(self, request: GenerationRequest, show_text: ShowText | None = None) -> Completion:
         """Answer a generation request; ``show_text`` receives the partial text unless there is a schema."""
         if request.schema is not None:
-            async with self._run_first_alone("schema", lambda: self._learner.capabilities.schema_support is None):
+            async with self._wait_for_first_request(
+                "schema", lambda: self._tracker.capabilities.schema_support is None
+            ):
                 return await self._complete_schema(request, request.schema)
         messages = self._messages_without_prefix(request)
-        async with self._run_first_alone("text", lambda: not self._learner.capabilities.accepted):
+        async with self._wait_for_first_request("text", lambda: not self._tracker.capabilities.accepted):
             payload = {"messages": messages, **self._sampling_parameters(request.sampling)}
             if show_text is None:
                 outcome, usage = await self._send(payload)
@@ -258,36 +260,35 @@ class Conversation:
                 )
         if outcome.reply is None:
             return Completion.failed(str(outcome.error), usage)
-        if outcome.reply.withheld is not None:
-            return Completion.failed(outcome.reply.withheld, usage)
+        if outcome.reply.withholding_reason is not None:
+            return Completion.failed(outcome.reply.withholding_reason, usage)
         text, has_stop_text = _trim_answer(outcome.reply.text, request)
         reason = "stop" if has_stop_text else outcome.reply.finish_reason
-        return Completion(text, reason, usage, reasoning=outcome.reply.thoughts)
+        return Completion(text, reason, usage, reasoning=outcome.reply.reasoning)
 
     async def score_request(self, request: OptionRequest) -> OptionScores:
         """Score the options of a request."""
         if not request.options:
             return OptionScores.failed("The request has no options.")
-        async with self._run_first_alone("options", lambda: self._learner.capabilities.logprobs is None):
-            capabilities = self._learner.capabilities
-            # The first token of a model that thinks is the first of its thoughts.
+        async with self._wait_for_first_request("options", lambda: self._tracker.capabilities.logprobs is None):
+            capabilities = self._tracker.capabilities
+            # The first token of a reasoning model belongs to its reasoning.
             if capabilities.logprobs is None or (
                 capabilities.logprobs == "given" and not capabilities.is_reasoning_model
             ):
                 return await self._score_by_logprobs(request)
-        return await self._score_by_naming(request, Usage())
+        return await self._score_by_answer(request, Usage())
 
     @asynccontextmanager
-    async def _run_first_alone(self, kind: str, is_unknown: Callable[[], bool]) -> AsyncIterator[None]:
-        """Run the first request of a kind alone, so that other requests can use the capabilities that it reveals.
+    async def _wait_for_first_request(self, kind: str, is_unknown: Callable[[], bool]) -> AsyncIterator[None]:
+        """Let requests of a kind wait for the first one, so that they can use the capabilities that it reveals.
 
-        Other requests wait until it has ended, but at most :data:`HEAD_START` seconds, as a model may reason for
-        minutes.
+        They wait until it has ended, but at most :data:`MAX_FIRST_REQUEST_SECONDS`, as a model may reason for minutes.
         """
         if (first_request_done := self._first_request_events.get(kind)) is not None or not is_unknown():
             if first_request_done is not None and is_unknown():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(first_request_done.wait(), HEAD_START)
+                    await asyncio.wait_for(first_request_done.wait(), MAX_FIRST_REQUEST_SECONDS)
             yield
             return
         first_request_done = self._first_request_events[kind] = asyncio.Event()
@@ -303,116 +304,126 @@ class Conversation:
         answer that repeats itself until it is truncated is requested once more, with limits for lists and at most
         :data:`MAX_TOKENS_AFTER_LOOP` tokens. Later requests that set no limit use this limit from the first attempt.
         """
-        learner = self._learner
+        tracker = self._tracker
         usage = Usage()
         sampling = request.sampling
-        if sampling.max_tokens is None and learner.capabilities.repeats_itself:
+        if sampling.max_tokens is None and tracker.capabilities.repeats_itself:
             sampling = replace(sampling, max_tokens=MAX_TOKENS_AFTER_LOOP)
-        problem = ""
+        fault = ""
         refusal: ErrorReply | None = None
         n_attempts = 0
-        has_looped = False
-        learner.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
+        has_repeated_itself = False
+        tracker.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         while n_attempts < MAX_SCHEMA_ATTEMPTS:
-            sends_schema = refusal is None and learner.capabilities.offers_schema(schema)
-            adds_instruction = not sends_schema or learner.capabilities.schema_support == "loose" or bool(problem)
-            if adds_instruction and not problem:
-                learner.fallbacks["json_schema"] += 1
-            addition = schema_instruction(schema, problem or None) if adds_instruction else ""
-            limits_items = has_looped or learner.capabilities.limits_items
+            send_schema = refusal is None and tracker.capabilities.offers_schema(schema)
+            add_instruction = not send_schema or tracker.capabilities.schema_support == "loose" or bool(fault)
+            if add_instruction and not fault:
+                tracker.fallbacks["json_schema"] += 1
+            instruction = schema_instruction(schema, fault or None) if add_instruction else ""
+            limits_items = has_repeated_itself or tracker.capabilities.limits_items
             payload = {
-                "messages": chat_messages(request.messages, addition),
+                "messages": chat_messages(request.messages, instruction),
                 **self._sampling_parameters(sampling),
-                **({"response_format": response_format(schema, limits_items=limits_items)} if sends_schema else {}),
+                **({"response_format": response_format(schema, limits_items=limits_items)} if send_schema else {}),
             }
             outcome, attempt_usage = await self._send(payload)
             usage += attempt_usage
             reply = outcome.reply
             if reply is None:
-                if has_looped and outcome.refusal is not None:
-                    return Completion.failed(_LOOP_ERROR, usage)
+                if has_repeated_itself and outcome.refusal is not None:
+                    return Completion.failed(_REPETITION_ERROR, usage)
                 if limits_items and outcome.refusal is not None:
-                    learner.note_item_limits(False)
+                    tracker.note_item_limits(False)
                     continue
-                if sends_schema and outcome.refusal is not None:
+                if send_schema and outcome.refusal is not None:
                     refusal = outcome.refusal
                     continue
                 return Completion.failed(str(outcome.error), usage)
             if refusal is not None:
-                # Only now is it certain that the schema was refused and not the prompt.
-                learner.note_refused_schema(schema, refusal)
+                # The answer without schema proves that the schema was rejected and not the prompt.
+                tracker.note_refused_schema(schema, refusal)
             try:
                 result = satisfying_json(reply.text, schema)
             except ValueError as error:
-                if reply.withheld is not None:
-                    return Completion.failed(reply.withheld, usage)
-                n_attempts += int(adds_instruction or reply.finish_reason == "length")
+                if reply.withholding_reason is not None:
+                    return Completion.failed(reply.withholding_reason, usage)
+                n_attempts += int(add_instruction or reply.finish_reason == "length")
                 if reply.finish_reason == "length" and ends_in_loop(reply.text):
-                    learner.note_loop()
-                    if has_looped:
-                        return Completion.failed(_LOOP_ERROR, usage)
-                    # More room would be filled in the same way, which takes minutes on a laptop.
-                    problem, has_looped = "It repeated itself until the token limit: write every item once.", True
+                    tracker.note_loop()
+                    if has_repeated_itself:
+                        return Completion.failed(_REPETITION_ERROR, usage)
+                    # A higher limit would be used up by repetitions as well, which takes minutes on a laptop.
+                    fault, has_repeated_itself = (
+                        "It repeated itself until the token limit: write every item once.",
+                        True,
+                    )
                     limit = min(sampling.max_tokens or DEFAULT_MAX_TOKENS, MAX_TOKENS_AFTER_LOOP)
                     sampling = replace(sampling, max_tokens=limit)
                     continue
                 if reply.finish_reason == "length":
-                    problem = "The token limit cut it off before its JSON was complete: write shorter texts."
+                    fault = "The token limit cut it off before its JSON was complete: write shorter texts."
                     sampling = replace(sampling, max_tokens=2 * (sampling.max_tokens or DEFAULT_MAX_TOKENS))
                     continue
-                if sends_schema and not problem:
-                    learner.note_schema("ignored" if isinstance(error, NoJsonError) else "loose", schema)
-                # In prose, because the schema was not seen: from here on it appears in the prompt.
-                is_schema_unseen = not (adds_instruction or learner.capabilities.offers_schema(schema))
-                problem = "" if is_schema_unseen else str(error)
+                if send_schema and not fault:
+                    tracker.note_schema("ignored" if isinstance(error, NoJsonError) else "loose", schema)
+                # The answer is prose because the model has not seen the schema: the next prompt contains it.
+                is_schema_unseen = not (add_instruction or tracker.capabilities.offers_schema(schema))
+                fault = "" if is_schema_unseen else str(error)
                 continue
-            if sends_schema and not problem:
-                learner.note_schema("strict", schema)
-            if sends_schema and has_looped:
-                learner.note_item_limits(True)
+            if send_schema and not fault:
+                tracker.note_schema("strict", schema)
+            if send_schema and has_repeated_itself:
+                tracker.note_item_limits(True)
             if result not in reply.text:
-                learner.fallbacks["json repaired"] += 1
-            return Completion(result, reply.finish_reason, usage, reasoning=reply.thoughts)
-        return Completion.failed(f"No answer in {MAX_SCHEMA_ATTEMPTS} satisfied the schema: {problem}", usage)
+                tracker.fallbacks["json repaired"] += 1
+            return Completion(result, reply.finish_reason, usage, reasoning=reply.reasoning)
+        return Completion.failed(f"No answer in {MAX_SCHEMA_ATTEMPTS} satisfied the schema: {fault}", usage)
 
     async def _score_by_logprobs(self, request: OptionRequest) -> OptionScores:
         """Score options by the likely tokens of the answer's position, or else by the option that an answer names."""
-        learner, usage = self._learner, Usage()
-        is_known = learner.capabilities.logprobs == "given"
+        tracker, usage = self._tracker, Usage()
+        are_logprobs_known = tracker.capabilities.logprobs == "given"
         continues = False
-        if is_known:
-            continues, usage = await self._learn_continuation(request)
+        if are_logprobs_known:
+            continues, usage = await self._test_continuation(request)
         outcome, attempt_usage = await self._request_logprobs(request, use_prefix=continues)
         usage += attempt_usage
         reply = outcome.reply
-        is_missing = outcome.refusal is not None if reply is None else not reply.positions and reply.withheld is None
-        if is_known and is_missing:
-            learner.fallbacks["logprobs asked again"] += 1
+        are_logprobs_missing = (
+            outcome.refusal is not None if reply is None else not reply.positions and reply.withholding_reason is None
+        )
+        if are_logprobs_known and are_logprobs_missing:
+            tracker.fallbacks["logprobs asked again"] += 1
             outcome, attempt_usage = await self._request_logprobs(request, use_prefix=False)
             usage += attempt_usage
             if continues and outcome.reply is not None and outcome.reply.positions:
-                learner.note_continuation(False)
-        elif not is_known and reply is not None and reply.positions and not learner.capabilities.is_reasoning_model:
-            continues, attempt_usage = await self._learn_continuation(request)
+                tracker.note_continuation(False)
+        elif (
+            not are_logprobs_known
+            and reply is not None
+            and reply.positions
+            and not tracker.capabilities.is_reasoning_model
+        ):
+            continues, attempt_usage = await self._test_continuation(request)
             usage += attempt_usage
             if continues:
                 outcome, attempt_usage = await self._request_logprobs(request, use_prefix=True)
                 usage += attempt_usage
         if outcome.reply is not None:
-            if outcome.reply.positions or outcome.reply.withheld is None:
-                learner.note_logprobs("given" if outcome.reply.positions else "ignored")
+            if outcome.reply.positions or outcome.reply.withholding_reason is None:
+                tracker.note_logprobs("given" if outcome.reply.positions else "ignored")
             scores = score_options(request.options, outcome.reply.positions)
             if scores is not None:
                 return OptionScores(scores, "top_logprobs", usage)
         elif outcome.refusal is None:
             return OptionScores.failed(str(outcome.error), usage)
-        scores_by_naming = await self._score_by_naming(request, usage)
-        if outcome.refusal is not None and scores_by_naming.error is None:
-            # Only now is it certain that the log-probabilities were refused and not the prompt.
-            learner.note_logprobs("refused", outcome.status)
-        return scores_by_naming
+        scores_by_answer = await self._score_by_answer(request, usage)
+        if outcome.refusal is not None and scores_by_answer.error is None:
+            # The answer without log-probabilities proves that these were rejected and not the prompt.
+            tracker.note_logprobs("refused", outcome.status)
+        return scores_by_answer
 
-    async def _learn_continuation(self, request: OptionRequest) -> tuple[bool, Usage]:
+    async def _test_continuation(self, request: OptionRequest) -> tuple[bool, Usage]:
         """Test whether the server continues an assistant's message, if the request has an assistant prefix.
 
         The test message ends in the middle of a sequence. A server that continues it generates the next word, or
@@ -421,22 +432,22 @@ class Conversation:
         Returns:
             Whether the request's prefix can be sent, and the usage of the test.
         """
-        learner, usage = self._learner, Usage()
+        tracker, usage = self._tracker, Usage()
         if not request.assistant_prefix:
             return False, usage
-        async with self._run_first_alone("continuation", lambda: learner.capabilities.continues is None):
-            if learner.capabilities.continues is None:
+        async with self._wait_for_first_request("continuation", lambda: tracker.capabilities.continues is None):
+            if tracker.capabilities.continues is None:
                 messages = chat_messages((Message("user", _SEQUENCE_PROMPT),), prefix=_SEQUENCE_START)
                 payload = {"messages": messages, "max_tokens": 4, "temperature": 0.0, **_CONTINUE_PARAMETERS}
-                outcome, usage = await self._send(payload, reserves_reasoning=False)
+                outcome, usage = await self._send(payload, reserve_reasoning=False)
                 if outcome.reply is not None:
                     text = outcome.reply.text
-                    learner.note_continuation(
+                    tracker.note_continuation(
                         text.startswith(_SEQUENCE_START) or re.match(_SEQUENCE_NEXT, text) is not None
                     )
                 elif outcome.refusal is not None:
-                    learner.note_continuation(False)
-        return bool(learner.capabilities.continues), usage
+                    tracker.note_continuation(False)
+        return bool(tracker.capabilities.continues), usage
 
     async def _request_logprobs(self, request: OptionRequest, *, use_prefix: bool) -> tuple[RequestOutcome, Usage]:
         """Request the likely tokens at the answer's position; ``use_prefix`` puts the assistant prefix before it."""
@@ -449,14 +460,14 @@ class Conversation:
             "max_tokens": tokens_to_distinguish(request.options),
             "temperature": 0.0,
             "logprobs": True,
-            "top_logprobs": self._learner.capabilities.top_logprobs,
+            "top_logprobs": self._tracker.capabilities.top_logprobs,
         }
-        return await self._send(payload, reserves_reasoning=False)
+        return await self._send(payload, reserve_reasoning=False)
 
-    async def _score_by_naming(self, request: OptionRequest, usage: Usage) -> OptionScores:
+    async def _score_by_answer(self, request: OptionRequest, usage: Usage) -> OptionScores:
         """Score options by the option that the model's answer names, decoded under an enumeration if possible."""
-        learner = self._learner
-        learner.fallbacks["logprobs"] += 1
+        tracker = self._tracker
+        tracker.fallbacks["logprobs"] += 1
         labels = [option.strip() for option in request.options]
         schema = object_schema({"answer": {"enum": labels}})
         payload = {
@@ -465,36 +476,36 @@ class Conversation:
         }
         outcome, refusal = RequestOutcome(0), None
         if len(set(labels)) == len(labels):
-            async with self._run_first_alone("schema", lambda: learner.capabilities.schema_support is None):
-                if learner.capabilities.schema_support in (None, "strict") and learner.capabilities.offers_schema(
+            async with self._wait_for_first_request("schema", lambda: tracker.capabilities.schema_support is None):
+                if tracker.capabilities.schema_support in (None, "strict") and tracker.capabilities.offers_schema(
                     schema
                 ):
                     outcome, attempt_usage = await self._send({**payload, "response_format": response_format(schema)})
                     usage, refusal = usage + attempt_usage, outcome.refusal
                     if outcome.reply is None and refusal is None:
                         return OptionScores.failed(str(outcome.error), usage)
-                    if outcome.reply is not None and outcome.reply.withheld is None:
+                    if outcome.reply is not None and outcome.reply.withholding_reason is None:
                         try:
                             answer = json.loads(satisfying_json(outcome.reply.text, schema))["answer"]
                         except NoJsonError:
                             if outcome.reply.finish_reason != "length":
-                                learner.note_schema("ignored", schema)  # and the text is a free answer
+                                tracker.note_schema("ignored", schema)  # and the text is a free answer
                         except ValueError:
-                            learner.note_schema("loose", schema)
+                            tracker.note_schema("loose", schema)
                             outcome = RequestOutcome(0)
                         else:
-                            learner.note_schema("strict", schema)
+                            tracker.note_schema("strict", schema)
                             scores = generated_logprobs(labels.index(answer), request.options)
                             return OptionScores(scores, "constrained", usage)
         if outcome.reply is None:
             outcome, attempt_usage = await self._send(payload)
             usage += attempt_usage
             if refusal is not None and outcome.reply is not None:
-                learner.note_refused_schema(schema, refusal)
+                tracker.note_refused_schema(schema, refusal)
         return _score_answer(outcome, request, usage)
 
     def _messages_without_prefix(self, request: OptionRequest | GenerationRequest) -> list[dict[str, str]]:
-        self._learner.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
+        self._tracker.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         return chat_messages(request.messages)
 
     def _sampling_parameters(self, sampling: Sampling) -> dict[str, Any]:
@@ -512,50 +523,50 @@ class Conversation:
             parameters["reasoning_effort"] = self._reasoning_effort
         return parameters
 
-    async def _is_shortened(self, messages: Sequence[Mapping[str, str]], reply: Reply) -> bool:
+    async def _is_prompt_truncated(self, messages: Sequence[Mapping[str, str]], reply: Reply) -> bool:
         """Return whether the server has truncated a prompt without an error.
 
         A server that does not count cached tokens reports few tokens as well. To distinguish the two, the prompt is
         sent once with a random beginning, which is in no cache.
         """
-        learner = self._learner
-        if not is_shortened(messages, reply.read_tokens):
+        tracker = self._tracker
+        if not is_prompt_truncated(messages, reply.n_prompt_tokens_read):
             return False
-        async with self._run_first_alone("prompt length", lambda: learner.capabilities.counts_cached is None):
-            if learner.capabilities.counts_cached is None:
+        async with self._wait_for_first_request("prompt length", lambda: tracker.capabilities.counts_cached is None):
+            if tracker.capabilities.counts_cached is None:
                 first_message, *later_messages = messages
                 marked_message = {**first_message, "content": f"[{secrets.token_hex(8)}]\n{first_message['content']}"}
                 payload = {"model": self._model, "messages": [marked_message, *later_messages], "max_tokens": 1}
-                outcome = await self._connection.ask(learner.adapt(payload, reserves_reasoning=False))
+                outcome = await self._connection.send(tracker.adapt(payload, reserve_reasoning=False))
                 if outcome.reply is None:
                     return False
-                is_truncated = is_shortened(messages, outcome.reply.read_tokens)
-                learner.note_cached_count(is_truncated)
+                is_truncated = is_prompt_truncated(messages, outcome.reply.n_prompt_tokens_read)
+                tracker.note_cached_tokens(is_truncated)
                 if is_truncated:
-                    log.warning("%s", shortened_error(messages, reply))
-        if not learner.capabilities.counts_cached:
+                    log.warning("%s", truncation_error(messages, reply))
+        if not tracker.capabilities.counts_cached:
             return False
-        learner.fallbacks["shortened prompt"] += 1
+        tracker.fallbacks["shortened prompt"] += 1
         return True
 
     async def _send(
-        self, payload: dict[str, Any], *, reserves_reasoning: bool = True, show_text: ShowText | None = None
+        self, payload: dict[str, Any], *, reserve_reasoning: bool = True, show_text: ShowText | None = None
     ) -> tuple[RequestOutcome, Usage]:
         """Send a payload until it is answered, omitting parameters that the server rejects.
 
-        Return the outcome, and the usage of all attempts. If ``reserves_reasoning`` is True, the token limit is raised
+        Return the outcome, and the usage of all attempts. If ``reserve_reasoning`` is True, the token limit is raised
         if reasoning has used it up.
         """
-        learner = self._learner
+        tracker = self._tracker
         payload = {"model": self._model, **payload}
         usage = Usage()
         omitted_parameters: set[str] = set()
         token_limit = math.inf
         while True:
-            adapted_payload = learner.adapt(
-                payload, omitted_parameters, reserves_reasoning=reserves_reasoning, token_limit=token_limit
+            adapted_payload = tracker.adapt(
+                payload, omitted_parameters, reserve_reasoning=reserve_reasoning, token_limit=token_limit
             )
-            outcome = await self._connection.ask(adapted_payload, show_text)
+            outcome = await self._connection.send(adapted_payload, show_text)
             reply, refusal = outcome.reply, outcome.refusal
             attempt_usage = Usage(requests=outcome.attempts)
             if reply is not None:
@@ -564,51 +575,52 @@ class Conversation:
                 attempt_usage = Usage(prompt, completion, outcome.attempts, cost, reply.reasoning_tokens)
             usage += attempt_usage
             if reply is not None:
-                learner.note_answer(adapted_payload, reply, omitted_parameters)
-                is_stopped = "stop" in adapted_payload and reply.reasoning_tokens > 0 and not reply.text
-                should_retry = reserves_reasoning and (
-                    is_stopped or learner.raise_reasoning_budget(adapted_payload, payload["max_tokens"], reply)
+                tracker.note_answer(adapted_payload, reply, omitted_parameters)
+                is_reasoning_stopped = "stop" in adapted_payload and reply.reasoning_tokens > 0 and not reply.text
+                should_retry = reserve_reasoning and (
+                    is_reasoning_stopped
+                    or tracker.raise_reasoning_budget(adapted_payload, payload["max_tokens"], reply)
                 )
                 if "stream" in adapted_payload and not (reply.prompt_tokens or reply.completion_tokens):
-                    learner.note_uncounted_stream()
+                    tracker.note_uncounted_stream()
                 if should_retry and show_text is not None:
                     show_text("")
-                if not should_retry and await self._is_shortened(payload["messages"], reply):
-                    return RequestOutcome(outcome.attempts, error=shortened_error(payload["messages"], reply)), usage
+                if not should_retry and await self._is_prompt_truncated(payload["messages"], reply):
+                    return RequestOutcome(outcome.attempts, error=truncation_error(payload["messages"], reply)), usage
             elif refusal is None:
                 return outcome, usage
             else:
-                stated_limit = learner.parse_room(adapted_payload, refusal)
-                token_limit = token_limit if stated_limit is None else stated_limit
-                should_retry = stated_limit is not None or learner.note_refusal(
+                n_available = tracker.parse_available_tokens(adapted_payload, refusal)
+                token_limit = token_limit if n_available is None else n_available
+                should_retry = n_available is not None or tracker.note_refusal(
                     adapted_payload, refusal, omitted_parameters
                 )
                 if not should_retry and "stream" in adapted_payload:
-                    # Whatever the words of the refusal: a whole answer may be had.
+                    # Whatever the error says, the server may answer without streaming.
                     omitted_parameters.add("stream")
             if (
                 not (should_retry or refusal)
-                or learner.adapt(
-                    payload, omitted_parameters, reserves_reasoning=reserves_reasoning, token_limit=token_limit
+                or tracker.adapt(
+                    payload, omitted_parameters, reserve_reasoning=reserve_reasoning, token_limit=token_limit
                 )
                 == adapted_payload
             ):
                 return outcome, usage
 
 
-def chat_messages(messages: Sequence[Message], addition: str = "", *, prefix: str = "") -> list[dict[str, str]]:
+def chat_messages(messages: Sequence[Message], instruction: str = "", *, prefix: str = "") -> list[dict[str, str]]:
     """Return messages in the format of the API.
 
     Args:
         messages: Chat messages.
-        addition: Instruction, appended to the last message if it is the user's, otherwise sent as a message.
+        instruction: Instruction, appended to the last message if it is the user's, otherwise sent as a message.
         prefix: Beginning of the assistant's answer, added as the last message.
     """
     chat = [{"role": message.role, "content": message.content} for message in messages]
-    if addition and chat and chat[-1]["role"] == "user":
-        chat[-1]["content"] = f"{chat[-1]['content']}\n\n{addition}"
-    elif addition:
-        chat.append({"role": "user", "content": addition})
+    if instruction and chat and chat[-1]["role"] == "user":
+        chat[-1]["content"] = f"{chat[-1]['content']}\n\n{instruction}"
+    elif instruction:
+        chat.append({"role": "user", "content": instruction})
     return [*chat, {"role": "assistant", "content": prefix}] if prefix else chat
 
 
@@ -616,8 +628,8 @@ def _score_answer(outcome: RequestOutcome, request: OptionRequest, usage: Usage)
     """Score options by the option that a free answer names. Scoring fails if the answer names none or several."""
     if outcome.reply is None:
         return OptionScores.failed(str(outcome.error), usage)
-    if outcome.reply.withheld is not None:
-        return OptionScores.failed(outcome.reply.withheld, usage)
+    if outcome.reply.withholding_reason is not None:
+        return OptionScores.failed(outcome.reply.withholding_reason, usage)
     text = _strip_prefix(outcome.reply.text, request.assistant_prefix)
     option_index = named_option(text, request.options, request.assistant_prefix)
     if option_index is not None:
@@ -633,7 +645,7 @@ def _score_answer(outcome: RequestOutcome, request: OptionRequest, usage: Usage)
 def _trim_answer(text: str, request: GenerationRequest) -> tuple[str, bool]:
     """Remove the assistant prefix and everything from the first stop text on; also return whether one was found."""
     text = _strip_prefix(text, request.assistant_prefix)
-    # Not every server takes stops; the result is the same with all.
+    # Not every server supports stop texts; removed here, they have the same effect with every server.
     end = min((text.find(stop) for stop in request.sampling.stop if stop and stop in text), default=None)
     return text[:end], end is not None
 

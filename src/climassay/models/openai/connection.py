@@ -61,12 +61,12 @@ REPEATED_KEY_ERROR = "The server's answer repeats the API key, so it is not kept
 MAX_REFUSED_CONNECTIONS = 3
 MAX_UNUSABLE_ANSWERS = 5
 """Number of responses with status 200 but an invalid or incomplete body after which a request fails."""
-LONG_WAIT = 1.0
+MIN_RATE_LIMIT_PAUSE = 1.0
 """If an overloaded server requests a pause shorter than this number of seconds, the attempt counts as failed."""
 CANCEL_SECONDS = 10.0
 READ_SECONDS = 5.0
 WAKE_SECONDS = 0.5
-GATHER_SECONDS = 0.005
+BATCH_SECONDS = 0.005
 """Seconds for which results are collected before the calling thread is woken. Waking it for every result would be
 slow."""
 
@@ -79,7 +79,7 @@ STREAMING = ("stream", "stream_options")
 
 
 @dataclass(frozen=True, slots=True)
-class _ResultBundle(Generic[O]):
+class _ResultBatch(Generic[O]):
     """Results and previews passed to a calling thread together."""
 
     results: list[tuple[int, O]]
@@ -141,9 +141,9 @@ class Connection:
         self._futures: dict[int, concurrent.futures.Future[None]] = {}
         """Running work by the id of the thread that waits for it."""
 
-    def map(
+    def map_items(
         self,
-        work: Callable[..., Awaitable[O]],
+        process_item: Callable[..., Awaitable[O]],
         items: Sequence[I],
         on_result: Callable[[int, O], None] | None,
         on_text: Callable[[int, str], None] | None = None,
@@ -154,7 +154,7 @@ class Connection:
         passed to ``on_result``.
 
         Args:
-            work: Called in the event loop for each item; with ``on_text`` it gets a :data:`ShowText` too.
+            process_item: Called in the event loop for each item; with ``on_text`` it gets a :data:`ShowText` too.
             items: Items to process.
             on_result: Called in the calling thread with (index, result), in the order of completion.
             on_text: Called in the calling thread with (index, text) for previews; those replaced within milliseconds
@@ -167,13 +167,13 @@ class Connection:
             if on_result is not None:
                 on_result(index, result)
 
-        result_queue: queue.SimpleQueue[_ResultBundle[O] | BaseException | None] = queue.SimpleQueue()
-        mapped_work = self._work_all(work, items, result_queue, has_previews=on_text is not None)
-        future = asyncio.run_coroutine_threadsafe(mapped_work, self._running_loop())
+        result_queue: queue.SimpleQueue[_ResultBatch[O] | BaseException | None] = queue.SimpleQueue()
+        coroutine = self._process_all(process_item, items, result_queue, has_previews=on_text is not None)
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._running_loop())
         self._futures[threading.get_ident()] = future
         pending_results: deque[tuple[int, O]] = deque()
         try:
-            while isinstance(queue_item := _next_bundle(result_queue, future), _ResultBundle):
+            while isinstance(queue_item := _next_batch(result_queue, future), _ResultBatch):
                 pending_results.extend(queue_item.results)
                 for index, text in queue_item.texts.items():
                     if on_text is not None:
@@ -183,7 +183,7 @@ class Connection:
         except KeyboardInterrupt:
             future.cancel()
             with suppress(queue.Empty):
-                while isinstance(queue_item := result_queue.get(timeout=CANCEL_SECONDS), _ResultBundle):
+                while isinstance(queue_item := result_queue.get(timeout=CANCEL_SECONDS), _ResultBatch):
                     pending_results.extend(queue_item.results)
             while pending_results:
                 store(*pending_results.popleft())
@@ -201,7 +201,7 @@ class Connection:
             if (future := self._futures.get(thread)) is not None:
                 future.cancel()
 
-    async def ask(self, payload: dict[str, Any], show_text: ShowText | None = None) -> RequestOutcome:
+    async def send(self, payload: dict[str, Any], show_text: ShowText | None = None) -> RequestOutcome:
         """Send one request until it is answered, rejected, out of attempts or past the deadline.
 
         Args:
@@ -253,8 +253,8 @@ class Connection:
                 refusal = attempt.refusal if attempt.status in REFUSAL_STATUSES else None
                 return RequestOutcome(attempts, error=error, status=attempt.status, refusal=refusal)
             requested_wait = attempt.retry_after or 0.0
-            # A rate limit that says when it ends may have to be waited for again and again, until the deadline.
-            n_failures += int(not attempt.is_overloaded or requested_wait < LONG_WAIT)
+            # Waits for a rate limit with a stated end are not counted as failures; only the deadline ends them.
+            n_failures += int(not attempt.is_overloaded or requested_wait < MIN_RATE_LIMIT_PAUSE)
             n_unusable += int(attempt.is_unusable)
             if n_failures >= policy.max_attempts or n_unusable >= MAX_UNUSABLE_ANSWERS:
                 return RequestOutcome(
@@ -262,7 +262,9 @@ class Connection:
                 )
             backoff = policy.backoff(n_failures, clock)
             if requested_wait:
-                self.limit.pause(max(requested_wait, backoff) if requested_wait < LONG_WAIT else requested_wait)
+                self.limit.pause(
+                    max(requested_wait, backoff) if requested_wait < MIN_RATE_LIMIT_PAUSE else requested_wait
+                )
             else:
                 await clock.sleep(backoff)
 
@@ -305,44 +307,44 @@ class Connection:
                 self._thread.start()
             return self._loop
 
-    async def _work_all(
+    async def _process_all(
         self,
         process_item: Callable[..., Awaitable[O]],
         items: Sequence[I],
-        results: "queue.SimpleQueue[_ResultBundle[O] | BaseException | None]",
+        results: "queue.SimpleQueue[_ResultBatch[O] | BaseException | None]",
         *,
         has_previews: bool,
     ) -> None:
         loop = asyncio.get_running_loop()
         item_iterator = iter(enumerate(items))
-        bundle: list[tuple[int, O]] = []
+        batch: list[tuple[int, O]] = []
         texts: dict[int, str] = {}
         is_scheduled = False
 
-        def flush() -> None:
+        def flush_batch() -> None:
             nonlocal is_scheduled
             is_scheduled = False
-            if bundle or texts:
-                results.put(_ResultBundle(bundle.copy(), texts.copy()))
-                bundle.clear()
+            if batch or texts:
+                results.put(_ResultBatch(batch.copy(), texts.copy()))
+                batch.clear()
                 texts.clear()
 
-        def gather() -> None:
+        def schedule_flush() -> None:
             nonlocal is_scheduled
             if not is_scheduled:
                 is_scheduled = True
-                loop.call_later(GATHER_SECONDS, flush)
+                loop.call_later(BATCH_SECONDS, flush_batch)
 
         async def worker() -> None:
             for index, item in item_iterator:
 
                 def show(text: str, index: int = index) -> None:
                     texts[index] = text
-                    gather()
+                    schedule_flush()
 
                 result = await (process_item(item, show) if has_previews else process_item(item))
-                bundle.append((index, result))
-                gather()
+                batch.append((index, result))
+                schedule_flush()
 
         error: BaseException | None = None
         try:
@@ -355,7 +357,7 @@ class Connection:
             error = KeyboardInterrupt()
             raise
         finally:
-            flush()
+            flush_batch()
             results.put(error)
 
     def _seconds_left(self, start_time: float | None) -> float:
@@ -379,7 +381,7 @@ class Connection:
                     options=self._options,
                     stream=show_text is not None,
                 )
-                # Some servers stream whether or not they are asked to.
+                # Some servers stream even if no stream is requested.
                 if response.headers.get("content-type", "").startswith("text/event-stream"):
                     stream = StreamedReply()
                     content = await self._read_stream(response, stream, show_text or (lambda _: None))
@@ -393,7 +395,7 @@ class Connection:
         except APIStatusError as failure:
             return self._status_attempt(failure.response)
         except (APIConnectionError, httpx2.HTTPError, OSError) as failure:
-            causes = list(_causes(failure))
+            causes = list(_iterate_causes(failure))
             is_refused = any(isinstance(cause, ClientConnectorError) for cause in causes)
             reason = " ".join(str(causes[-1]).split()).rstrip(".") or type(causes[-1]).__name__
             error = self._server.without_key(f"The connection to {self._server.base_url} failed: {reason}.")
@@ -411,7 +413,7 @@ class Connection:
                 has_no_credit=_has_no_credit(refusal.status, refusal),
                 is_broken_stream=stream is not None,
             )
-        # A server may also spread it over the parts of its answer.
+        # The key may also be spread over several parts of the answer.
         repeats_key = redacted_content != content or self._server.without_key(reply.text) != reply.text
         return Attempt(error=REPEATED_KEY_ERROR, is_broken_stream=stream is not None) if repeats_key else Attempt(reply)
 
@@ -456,7 +458,9 @@ class Connection:
         should_retry = headers.get("x-should-retry")
         is_retryable = (status in RETRYABLE or (status >= 500 and status != NOT_IMPLEMENTED)) and not has_no_credit
         is_retryable = should_retry == "true" if should_retry in ("true", "false") else is_retryable
-        retry_after = parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock.wall())
+        retry_after = parse_retry_after(
+            headers.get("retry-after"), headers.get("retry-after-ms"), self._clock.wall_time()
+        )
         retry_after = (refusal.wait if retry_after is None else retry_after) if is_retryable else None
         return Attempt(None, error, status, is_retryable, is_overloaded, retry_after, has_no_credit, refusal=refusal)
 
@@ -474,8 +478,8 @@ class Connection:
                 return
             server = self._server
             advice = FATAL_STATUS_ADVICE[attempt.status].format(base_url=server.base_url, key_note=server.key_note)
-            if server.withheld and attempt.status in (401, 403):
-                advice = server.withheld
+            if server.withholding_reason and attempt.status in (401, 403):
+                advice = server.withholding_reason
             elif NO_SUCH_MODEL.search(f"{attempt.refusal.message} {attempt.refusal.code}"):
                 advice = f"Check the model's name: the server does not offer {payload.get('model')!r} to you."
             raise ModelError(f"{attempt.error} {advice}")
@@ -493,7 +497,7 @@ class Connection:
         async def filter_headers(request: httpx2.Request) -> None:
             self._server.filter_headers(request.headers)
 
-        # The client insists on a key; a server without keys is to see none.
+        # The client requires a key, but a server without keys must not receive one.
         self._options = {} if self._server.key else {"headers": {"Authorization": Omit()}}
         max_connections = self.limit.maximum
         self._client = AsyncOpenAI(
@@ -504,7 +508,7 @@ class Connection:
             http_client=DefaultAioHttpClient(
                 limits=httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections),
                 timeout=httpx2.Timeout(None, connect=30.0),
-                # Neither the key nor a prompt goes to another server than the one that was named.
+                # Keys and prompts are sent to the named server only.
                 follow_redirects=False,
                 headers=REQUEST_HEADERS,
                 event_hooks={"request": [filter_headers], "response": [limit_async_response]},
@@ -518,7 +522,7 @@ def _has_no_credit(status: int | None, refusal: ErrorReply) -> bool:
     return status == PAYMENT_REQUIRED or bool(refusal.codes & NO_CREDIT_CODES)
 
 
-def _next_bundle(results: "queue.SimpleQueue[I]", future: "concurrent.futures.Future[None]") -> I | KeyboardInterrupt:
+def _next_batch(results: "queue.SimpleQueue[I]", future: "concurrent.futures.Future[None]") -> I | KeyboardInterrupt:
     """Return the next item of a queue, or KeyboardInterrupt if the work was cancelled before it began.
 
     The queue is polled, since a Ctrl-C just before a wait would not end the wait.
@@ -534,8 +538,8 @@ def _count_attempts(attempts: int) -> str:
     return f"{attempts} attempt{'' if attempts == 1 else 's'}"
 
 
-def _causes(failure: BaseException) -> Iterator[BaseException]:
-    cause: BaseException | None = failure
+def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
     while cause is not None:
         yield cause
         cause = cause.__cause__

@@ -184,11 +184,11 @@ class _FineTuningJob:
         if self.state.job_id is not None:
             return
         if self.state.file_id is None:
-            self._store(replace(self.state, file_id=self._send("training.jsonl", training)))
+            self._store(replace(self.state, file_id=self._upload_file("training.jsonl", training)))
         if validation is not None and self.state.validation_file_id is None:
-            self._store(replace(self.state, validation_file_id=self._send("validation.jsonl", validation)))
+            self._store(replace(self.state, validation_file_id=self._upload_file("validation.jsonl", validation)))
 
-    def _send(self, name: str, data: bytes) -> str:
+    def _upload_file(self, name: str, data: bytes) -> str:
         file = (name, data, "application/jsonl")
         result, _ = self._request(lambda files: files.create(file=file, purpose="fine-tune"), "files")
         return _required_field(result, "id")
@@ -197,7 +197,7 @@ class _FineTuningJob:
         """Create the job, or adopt a job that an earlier process created without storing it."""
         if self.state.job_id is not None:
             return
-        job = self._find_lost_job()
+        job = self._find_existing_job()
         if job is None:
             request: dict[str, Any] = {"model": self.state.base_model, "training_file": self.state.file_id}
             if self.state.validation_file_id is not None:
@@ -232,7 +232,7 @@ class _FineTuningJob:
         if self._client is not None:
             self._client.close()
 
-    def _find_lost_job(self) -> Any | None:
+    def _find_existing_job(self) -> Any | None:
         """Return a job at the server for the uploaded training file; None if there is none."""
         try:
             result, _ = self._request(lambda jobs: jobs.list(limit=100), "jobs")
@@ -240,10 +240,10 @@ class _FineTuningJob:
             # A server may not list jobs; then there is nothing to adopt.
             return None
         jobs = result.get("data") if isinstance(result, dict) else None
-        own_jobs = [
+        matching_jobs = [
             job for job in jobs or () if isinstance(job, dict) and job.get("training_file") == self.state.file_id
         ]
-        return own_jobs[0] if own_jobs else None
+        return matching_jobs[0] if matching_jobs else None
 
     def _update(self, job: Any) -> None:
         status = str(job.get("status") or "unknown") if isinstance(job, dict) else "unknown"
@@ -273,7 +273,7 @@ class _FineTuningJob:
             try:
                 response = call(self._get_resource(resource))
                 result = json.loads(response.http_response.content)
-                # Only what the server says about an error may repeat the key, since only that is blanked.
+                # The key may occur in error messages only, since only these are redacted.
                 serialised_result = json.dumps({**result, "error": None} if isinstance(result, dict) else result)
                 if self._server.without_key(serialised_result) != serialised_result:
                     raise ModelError(REPEATED_KEY_ERROR)
@@ -285,7 +285,7 @@ class _FineTuningJob:
                 error += "" if error.endswith((".", "!", "?")) else "."
                 wait = _parse_headers_wait(failure.response.headers)
                 if status < 500 and status not in RETRYABLE:
-                    advice = self._server.withheld if status in (401, 403) else ""
+                    advice = self._server.withholding_reason if status in (401, 403) else ""
                     advice = advice or f"Check the model, the base URL {self._server.base_url} and the key."
                     raise ModelError(f"{error} {advice}") from None
             except APIConnectionError as failure:

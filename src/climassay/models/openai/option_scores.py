@@ -69,7 +69,7 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
         for index, logprob in scored_tokens:
             logprobs_by_option[index].append(logprob)
         text = prefix.text + position.chosen.token
-        candidates = _find_options_begun_by(text, options, prefix.candidates)
+        candidates = _find_options_starting_with(text, options, prefix.candidates)
         decided_options = set(prefix.candidates) - set(candidates) if len(candidates) > 1 else set(prefix.candidates)
         # An upper bound of the log-probability of every token that is not listed.
         listed_logprobs = [token.logprob for token in _listed_tokens(position)]
@@ -99,27 +99,27 @@ def named_option(text: str, options: Sequence[str], prefix: str = "") -> int | N
     "answer: ..." or the ``prefix`` ("Score:"); exactly one option occurs in the text as whole words (single characters
     only as labels, "(1)" or "**1**").
     """
-    labels = tuple(_strip_marks(option).casefold() for option in options)
+    labels = tuple(_strip_markup(option).casefold() for option in options)
     for kind in TYPES.values():
         if kind.has_options and labels == tuple(map(str.casefold, kind.labels(options))):
             return kind.parse_choice(text, len(options))
-    exact_matches = [index for index, label in enumerate(labels) if _strip_marks(text).casefold() == label]
+    exact_matches = [index for index, label in enumerate(labels) if _strip_markup(text).casefold() == label]
     if len(exact_matches) == 1:
         return exact_matches[0]
-    # Like "yes or no".
+    # The text lists options, for example "yes or no".
     start = re.match(r"\W*(\w+)\W+(?:and|or)\W+(\w+)\b", text)
     if start and {start[1].casefold(), start[2].casefold()} <= set(labels):
         return None
-    lead_words = "|".join(["answer", "option", "choice", *filter(None, [re.escape(prefix.strip(" :\n"))])])
-    for lead_in in (r"\A", rf"\b(?:{lead_words})(?:\s+is)?\s*[:=]?\s*"):
+    lead_in_words = "|".join(["answer", "option", "choice", *filter(None, [re.escape(prefix.strip(" :\n"))])])
+    for lead_in in (r"\A", rf"\b(?:{lead_in_words})(?:\s+is)?\s*[:=]?\s*"):
         patterns = [re.compile(rf"{lead_in}[\s\"'`*_(\[]*{re.escape(label)}(?!\w)", re.IGNORECASE) for label in labels]
-        option_index = _find_only_option(
+        option_index = _find_unique_option(
             {index for index in range(len(options)) if patterns[index].search(text)}, options
         )
         if option_index is not None:
             return option_index
-    return _find_only_option(
-        {i for i, option in enumerate(options) if re.search(_isolated_pattern(option), text)}, options
+    return _find_unique_option(
+        {i for i, option in enumerate(options) if re.search(_build_isolated_pattern(option), text)}, options
     )
 
 
@@ -130,7 +130,7 @@ def generated_logprobs(option_index: int, options: Sequence[str]) -> tuple[float
 
 def tokens_to_distinguish(options: Sequence[str]) -> int:
     """Return the maximum number of tokens until options with the same beginning differ."""
-    bare_options = sorted(_strip_marks(option).casefold() for option in options)
+    bare_options = sorted(_strip_markup(option).casefold() for option in options)
     common_prefixes = (
         takewhile(lambda characters: characters[0] == characters[1], zip(*pair, strict=False))
         for pair in pairwise(bare_options)
@@ -146,60 +146,62 @@ def _score_listed_tokens(position: Position, options: Sequence[str], prefix: Pre
     """
     results = []
     for token, logprob in _listed_tokens(position):
-        if not _strip_marks(prefix.text + token):
-            continue  # a space or bracket before the answer speaks for no option
-        begun_options = _find_options_begun_by(prefix.text + token, options, prefix.candidates)
-        if len(begun_options) == 1:
-            results.append((begun_options[0], prefix.logprob + logprob))
-        elif len(begun_options) > 1 and token != position.chosen.token and math.exp(logprob) > NEGLIGIBLE_PROBABILITY:
+        if not _strip_markup(prefix.text + token):
+            continue  # a space or bracket before the answer begins no option
+        matching_options = _find_options_starting_with(prefix.text + token, options, prefix.candidates)
+        if len(matching_options) == 1:
+            results.append((matching_options[0], prefix.logprob + logprob))
+        elif (
+            len(matching_options) > 1 and token != position.chosen.token and math.exp(logprob) > NEGLIGIBLE_PROBABILITY
+        ):
             return None
     return results
 
 
 def _listed_tokens(position: Position) -> tuple[TopLogprob, ...]:
-    if any(token.token == position.chosen.token for token in position.listed):
-        return position.listed
-    return (*position.listed, position.chosen)
+    if any(token.token == position.chosen.token for token in position.top_logprobs):
+        return position.top_logprobs
+    return (*position.top_logprobs, position.chosen)
 
 
-def _find_options_begun_by(text: str, options: Sequence[str], candidates: Collection[int]) -> tuple[int, ...]:
+def _find_options_starting_with(text: str, options: Sequence[str], candidates: Collection[int]) -> tuple[int, ...]:
     """Return the indices of options that begin with a text.
 
     If the text ends at the end of a word in some of these options, return only the indices of those.
     """
-    bare_text = _strip_marks(text)
+    bare_text = _strip_markup(text)
     if not bare_text:
         return tuple(candidates)
-    bare_options = {index: _strip_marks(options[index]) for index in candidates}
+    bare_options = {index: _strip_markup(options[index]) for index in candidates}
     if len({option.casefold() for option in bare_options.values()}) == len(bare_options):
         bare_text, bare_options = (
             bare_text.casefold(),
             {index: option.casefold() for index, option in bare_options.items()},
         )
-    begun_options = [index for index in candidates if bare_options[index].startswith(bare_text)]
-    ended_options = [
+    matching_options = [index for index in candidates if bare_options[index].startswith(bare_text)]
+    whole_word_options = [
         i
-        for i in begun_options
+        for i in matching_options
         if len(bare_options[i]) == len(bare_text) or not bare_options[i][len(bare_text)].isalnum()
     ]
-    return tuple(ended_options or begun_options)
+    return tuple(whole_word_options or matching_options)
 
 
-def _strip_marks(text: str) -> str:
+def _strip_markup(text: str) -> str:
     return text.lstrip(LEADING_CHARACTERS).rstrip(TRAILING_CHARACTERS)
 
 
-def _isolated_pattern(option: str) -> str:
-    bare_option = re.escape(_strip_marks(option))
-    if len(_strip_marks(option)) == 1:
+def _build_isolated_pattern(option: str) -> str:
+    bare_option = re.escape(_strip_markup(option))
+    if len(_strip_markup(option)) == 1:
         return rf"(?i:\({bare_option}\)|\*\*\(?{bare_option}\)?\.?\*\*|(?<!\w){bare_option}\))"
     return rf"(?i:(?<!\w){bare_option}(?!\w))"
 
 
-def _find_only_option(named_options: Collection[int], options: Sequence[str]) -> int | None:
+def _find_unique_option(named_options: Collection[int], options: Sequence[str]) -> int | None:
     """Return the index of the longest named option if it contains all other named options, otherwise None."""
     if not named_options:
         return None
     longest_option = max(named_options, key=lambda index: len(options[index]))
-    patterns = [rf"(?<!\w){re.escape(_strip_marks(options[index]))}(?!\w)" for index in named_options]
+    patterns = [rf"(?<!\w){re.escape(_strip_markup(options[index]))}(?!\w)" for index in named_options]
     return longest_option if all(re.search(part, options[longest_option], re.IGNORECASE) for part in patterns) else None

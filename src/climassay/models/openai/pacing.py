@@ -8,10 +8,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +16,7 @@ class Clock:
 
     now: Callable[[], float] = time.monotonic
     """Function that returns monotonic time in seconds."""
-    wall: Callable[[], float] = time.time
+    wall_time: Callable[[], float] = time.time
     """Function that returns the seconds since 1970-01-01 UTC."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     draw: Callable[[], float] = random.random
@@ -59,11 +55,11 @@ def retry_policy(deadline: float | None = None, timeout: float | None = None) ->
     return replace(default, deadline=deadline or default.deadline, attempt_timeout=timeout)
 
 
-def parse_retry_after(seconds: str | None, milliseconds: str | None, wall: float) -> float | None:
+def parse_retry_after(seconds: str | None, milliseconds: str | None, wall_time: float) -> float | None:
     """Return the seconds to wait that ``Retry-After`` and ``retry-after-ms`` headers state.
 
     ``Retry-After`` is a number of seconds or an HTTP date (RFC 9110, section 10.2.3); ``retry-after-ms``, which some
-    servers add, is preferred. ``wall`` is the current time in seconds since 1970.
+    servers add, is preferred. ``wall_time`` is the current time in seconds since 1970.
 
     Returns:
         At least 0; None without a valid header.
@@ -76,7 +72,7 @@ def parse_retry_after(seconds: str | None, milliseconds: str | None, wall: float
         if 0 <= wait < float("inf"):
             return wait
     try:
-        return max(0.0, parsedate_to_datetime(seconds or "").timestamp() - wall)
+        return max(0.0, parsedate_to_datetime(seconds or "").timestamp() - wall_time)
     except (ValueError, OverflowError):
         return None
 
@@ -89,7 +85,7 @@ INITIAL_LIMIT = 32
 class Slot:
     """Permission to send one request."""
 
-    generation: int
+    n_halvings: int
     """Number of halvings of the limit before the slot was granted."""
 
 
@@ -113,7 +109,7 @@ class AdaptiveLimit:
         self.in_flight = 0
         self.paused_until = 0.0
         self._clock = clock
-        self._generation = 0
+        self._n_halvings = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self, max_pause: float = math.inf) -> Slot | None:
@@ -126,7 +122,7 @@ class AdaptiveLimit:
                 await self._clock.sleep(pause)
             elif self.in_flight < int(self.limit):
                 self.in_flight += 1
-                return Slot(self._generation)
+                return Slot(self._n_halvings)
             else:
                 waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 self._waiters.append(waiter)
@@ -134,26 +130,26 @@ class AdaptiveLimit:
                     await waiter
                 except asyncio.CancelledError:
                     if waiter.done() and not waiter.cancelled():
-                        self._wake(1)
+                        self._wake_waiters(1)
                     raise
 
     def release(self, slot: Slot, *, has_succeeded: bool, is_overloaded: bool) -> None:
         """Release a slot and adapt the limit to the result."""
         self.in_flight -= 1
-        if is_overloaded and slot.generation == self._generation:
-            self._generation += 1
+        if is_overloaded and slot.n_halvings == self._n_halvings:
+            self._n_halvings += 1
             self.limit = max(1.0, self.limit / 2)
         elif has_succeeded:
-            step = 1.0 if self._generation == 0 else 1.0 / self.limit
+            step = 1.0 if self._n_halvings == 0 else 1.0 / self.limit
             self.limit = min(float(self.maximum), self.limit + step)
-        self._wake(int(self.limit) - self.in_flight)
+        self._wake_waiters(int(self.limit) - self.in_flight)
 
     def pause(self, seconds: float) -> None:
         """Pause all requests, and wake waiting ones so that they notice."""
         self.paused_until = max(self.paused_until, self._clock.now() + seconds)
-        self._wake(len(self._waiters))
+        self._wake_waiters(len(self._waiters))
 
-    def _wake(self, n_free: int) -> None:
+    def _wake_waiters(self, n_free: int) -> None:
         while n_free > 0 and self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():

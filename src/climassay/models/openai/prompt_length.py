@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from climassay.models.openai.replies import Reply
 
-MIN_COUNTED = 2000
+MIN_ESTIMATED_TOKENS = 2000
 """Minimum estimated number of tokens of a prompt to be checked; the smallest default window of a server is 2,048
 tokens."""
-MAX_SHARE_READ = 0.75
+MAX_REPORTED_SHARE = 0.75
 """A prompt counts as truncated if the ratio of reported to estimated tokens is at most this value. The estimate is low:
 English text has 1.2 to 1.5 tokens per word, or 0.9 for vocabularies with multi-word tokens."""
 _UNSPACED = re.compile(
@@ -23,7 +23,7 @@ _UNSPACED_PER_TOKEN = 4
 _ALPHANUMERIC = re.compile(r"[^\W_]")
 
 
-def min_tokens(text: str) -> int:
+def estimate_min_tokens(text: str) -> int:
     """Estimate the minimum number of tokens of a text in any vocabulary.
 
     Every word with a letter or digit counts as one token; letters of scripts without spaces as a quarter each.
@@ -32,24 +32,24 @@ def min_tokens(text: str) -> int:
     return words + len(_UNSPACED.findall(text)) // _UNSPACED_PER_TOKEN
 
 
-def is_shortened(messages: Sequence[Mapping[str, str]], read_tokens: int) -> bool:
+def is_prompt_truncated(messages: Sequence[Mapping[str, str]], prompt_tokens: int) -> bool:
     """Return whether a server has read far fewer tokens than the messages must have.
 
     Args:
         messages: Messages as sent.
-        read_tokens: Prompt tokens reported by the server, including cached ones; 0, which gives False, if unknown.
+        prompt_tokens: Prompt tokens reported by the server, including cached ones; 0, which gives False, if unknown.
     """
-    if not read_tokens or sum(len(message["content"]) for message in messages) < MIN_COUNTED:
+    if not prompt_tokens or sum(len(message["content"]) for message in messages) < MIN_ESTIMATED_TOKENS:
         return False
-    n_min = sum(min_tokens(message["content"]) for message in messages)
-    return n_min >= MIN_COUNTED and read_tokens < MAX_SHARE_READ * n_min
+    n_estimated = sum(estimate_min_tokens(message["content"]) for message in messages)
+    return n_estimated >= MIN_ESTIMATED_TOKENS and prompt_tokens < MAX_REPORTED_SHARE * n_estimated
 
 
-def shortened_error(messages: Sequence[Mapping[str, str]], reply: Reply) -> str:
+def truncation_error(messages: Sequence[Mapping[str, str]], reply: Reply) -> str:
     """Return the error message, with advice, for a prompt that the server has truncated."""
-    characters = sum(len(message["content"]) for message in messages)
+    n_characters = sum(len(message["content"]) for message in messages)
     return (
-        f"The server read only {reply.read_tokens:,} tokens of a prompt of {characters:,} characters: it shortens "
-        "prompts without an error. Raise its context window (for Ollama OLLAMA_CONTEXT_LENGTH), or give the model "
-        "fewer or shorter passages."
+        f"The server read only {reply.n_prompt_tokens_read:,} tokens of a prompt of {n_characters:,} characters: it "
+        "shortens prompts without an error. Raise its context window (for Ollama OLLAMA_CONTEXT_LENGTH), or give the "
+        "model fewer or shorter passages."
     )

@@ -13,7 +13,7 @@ from climassay.io import join_surrogates
 from climassay.models.contract import FinishReason
 from climassay.questions.thoughts import separate_thoughts
 
-_HALF_AT_END = re.compile("[\ud800-\udbff]$")
+_UNPAIRED_SURROGATE_AT_END = re.compile("[\ud800-\udbff]$")
 MAX_TOKENS = 2**53
 """Maximum plausible token count."""
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
@@ -60,7 +60,7 @@ class Position:
     """Generated token and the likely tokens at its position."""
 
     chosen: TopLogprob
-    listed: tuple[TopLogprob, ...]
+    top_logprobs: tuple[TopLogprob, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ class Reply:
     """Reasoning tokens; estimated from text lengths if the server does not state them."""
     positions: tuple[Position, ...] = ()
     """Generated tokens with log-probabilities; empty without log-probabilities."""
-    withheld: str | None = None
+    withholding_reason: str | None = None
     """Reason why the server withheld the text (content filter, refusal); None if it did not."""
-    thoughts: str = ""
+    reasoning: str = ""
     """Reasoning before the answer, as far as the server sends it."""
-    read_tokens: int = 0
+    n_prompt_tokens_read: int = 0
     """Upper bound of the number of prompt tokens that the server has read: reported tokens plus separately reported
     cached tokens; 0 if unknown."""
 
@@ -144,9 +144,9 @@ class StreamedReply:
     @property
     def text(self) -> str:
         """Answer so far, without reasoning."""
-        # The last character may be half there yet.
+        # The first surrogate of the last character may have arrived without the second.
         content = "".join(self._parts["content"])
-        return separate_thoughts(join_surrogates(_HALF_AT_END.sub("", content))).answer
+        return separate_thoughts(join_surrogates(_UNPAIRED_SURROGATE_AT_END.sub("", content))).answer
 
     def add(self, received: bytes) -> None:
         """Add received bytes, which may end anywhere.
@@ -154,7 +154,7 @@ class StreamedReply:
         Raises:
             BadReplyError: An event is not JSON, or not a part of a chat completion.
         """
-        # Lines end with line feeds alone: JSON may hold other characters that end lines elsewhere.
+        # Split at line feeds only, since JSON may contain other line separators.
         self._buffer += received
         if b"\n" not in received:
             return
@@ -194,8 +194,8 @@ class StreamedReply:
             raise _malformed_error(event) from None
         if event.get("error"):
             raise _malformed_error(event)
-        parts["content"], thoughts = _split_content(parts["content"])
-        parts[REASONING_FIELDS[0]] = f"{_flatten_text(parts[REASONING_FIELDS[0]])}{thoughts}"
+        parts["content"], reasoning = _split_content(parts["content"])
+        parts[REASONING_FIELDS[0]] = f"{_flatten_text(parts[REASONING_FIELDS[0]])}{reasoning}"
         for name, part in parts.items():
             if isinstance(part, str):
                 self._parts[name].append(part)
@@ -208,7 +208,7 @@ def _read_reply(data: Any) -> Reply:
     try:
         choice = data["choices"][0]
         finish_reason = _parse_finish_reason(choice)
-        # A choice that thoughts have used up, or that a filter has withheld, may come without a message.
+        # A choice may have no message if reasoning has used up the limit or a filter has withheld the answer.
         message = (
             (choice.get("message") or {})
             if finish_reason in TRUNCATED_REASONS | WITHHELD_REASONS
@@ -218,12 +218,12 @@ def _read_reply(data: Any) -> Reply:
     except (KeyError, IndexError, TypeError, AttributeError):
         raise _malformed_error(data) from None
     answer, content_reasoning = _split_content(content)
-    text, thoughts = separate_thoughts(_join_half_characters(answer))
+    text, reasoning = separate_thoughts(_join_surrogates(answer))
     fields = (_flatten_text(message.get(name)) for name in (*REASONING_FIELDS, "reasoning_details"))
-    thoughts = "\n".join(part for part in (next(filter(None, fields), ""), content_reasoning, thoughts) if part)
-    thoughts = join_surrogates(thoughts)
+    reasoning = "\n".join(part for part in (next(filter(None, fields), ""), content_reasoning, reasoning) if part)
+    reasoning = join_surrogates(reasoning)
     usage = data.get("usage")
-    n_prompt, n_completion, n_reasoning = _parse_token_counts(usage, text, thoughts)
+    n_prompt, n_completion, n_reasoning = _parse_token_counts(usage, text, reasoning)
     refusal, withholding_reason = message.get("refusal"), None
     if finish_reason in WITHHELD_REASONS:
         withholding_reason = "The server's content filter withheld the answer."
@@ -239,12 +239,12 @@ def _read_reply(data: Any) -> Reply:
         n_reasoning,
         _parse_positions(choice.get("logprobs")),
         withholding_reason,
-        thoughts,
-        _count_read_tokens(usage),
+        reasoning,
+        _count_prompt_tokens_read(usage),
     )
 
 
-def _join_half_characters(answer: str) -> str:
+def _join_surrogates(answer: str) -> str:
     """Join the surrogate halves of characters in an answer; log a warning about an unpaired half."""
     joined_text = join_surrogates(answer)
     if joined_text.count("\ufffd") > answer.count("\ufffd"):
@@ -301,7 +301,7 @@ def parse_error_reply(body: bytes) -> ErrorReply:
         if inner_value is None:
             break
         if isinstance(inner_value, str) and isinstance(data.get("message"), str):
-            inner_value = data["message"]  # "error" is then a short name of the kind
+            inner_value = data["message"]  # "error" is then a short name of the error's type
         data = inner_value
     message = _truncate_to_line(data if isinstance(data, str) else json.dumps(data))
     return ErrorReply(message, parameter, " ".join(codes), status, parse_wait(message) if wait is None else wait)
@@ -369,11 +369,9 @@ def parse_window(body: bytes, model: str) -> int | None:
         return None
     models = next((data[key] for key in ("data", "models") if isinstance(data, dict) and data.get(key)), data)
     entries = [entry for entry in models if isinstance(entry, dict)] if isinstance(models, list) else []
-    entries_of_model = [entry for entry in entries if model in (entry.get("id"), entry.get("name"), entry.get("model"))]
+    model_entries = [entry for entry in entries if model in (entry.get("id"), entry.get("name"), entry.get("model"))]
     # llama.cpp serves one model under any name.
-    for entry in entries_of_model or (
-        entries if len(entries) == 1 and isinstance(entries[0].get("meta"), dict) else []
-    ):
+    for entry in model_entries or (entries if len(entries) == 1 and isinstance(entries[0].get("meta"), dict) else []):
         candidates = [entry.get(name) for name in WINDOW_FIELDS]
         metadata = entry.get("meta")
         candidates += [metadata.get("n_ctx"), metadata.get("n_ctx_train")] if isinstance(metadata, dict) else []
@@ -397,7 +395,7 @@ def _truncate_to_line(text: str) -> str:
     return text if len(text) <= 500 else text[:500] + "…"
 
 
-def _parse_token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int, int]:
+def _parse_token_counts(usage: Any, text: str, reasoning: str) -> tuple[int, int, int]:
     """Return the numbers of prompt tokens, completion tokens including reasoning, and reasoning tokens.
 
     Most providers count reasoning as part of the completion; some only in the total, some separately.
@@ -413,20 +411,20 @@ def _parse_token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int,
         n_completion = max(0, n_uncounted)  # counted in the total alone
     if n_reasoning > n_completion:
         return n_prompt, n_completion + n_reasoning, n_reasoning
-    if not n_reasoning and thoughts:
-        n_reasoning = round(n_completion * len(thoughts) / (len(thoughts) + len(text)))
+    if not n_reasoning and reasoning:
+        n_reasoning = round(n_completion * len(reasoning) / (len(reasoning) + len(text)))
     elif (
         not n_reasoning
         and n_completion > len(text.encode("utf-8", "replace")) + _MAX_SPECIAL_TOKENS
         and not text.lstrip().startswith(("{", "["))
     ):
-        # No token is shorter than a byte: what cannot have become text was thought. JSON is an exception, because
-        # llama.cpp returns it without the spaces and line breaks that a small model has put between its parts.
+        # A token has at least one byte, so tokens beyond the bytes of the text are reasoning. JSON is an exception,
+        # since llama.cpp removes the white space that a small model has generated between its parts.
         n_reasoning = n_completion - len(text) // 4
     return n_prompt, n_completion, n_reasoning
 
 
-def _count_read_tokens(usage: Any) -> int:
+def _count_prompt_tokens_read(usage: Any) -> int:
     """Return the prompt tokens reported, plus cached tokens that may be reported separately.
 
     The prompt tokens of OpenAI and vLLM include cached tokens; those of Anthropic and gateways to it do not.
@@ -453,7 +451,7 @@ class _ContentTexts(NamedTuple):
     """Text and reasoning in the content of a message."""
 
     answer: str
-    thoughts: str
+    reasoning: str
 
 
 def _split_content(content: Any) -> _ContentTexts:
@@ -472,8 +470,8 @@ def _split_content(content: Any) -> _ContentTexts:
         bool(re.search("think|thought|reason", str(part.get("type")))) or part.get("thought") for part in parts
     ]
     answer = [part.get("text") for part, is_reasoning in zip(parts, reasoning_flags, strict=True) if not is_reasoning]
-    thoughts = [_flatten_text(part) for part, is_reasoning in zip(parts, reasoning_flags, strict=True) if is_reasoning]
-    return _ContentTexts("".join(text for text in answer if isinstance(text, str)), "\n".join(thoughts))
+    reasoning = [_flatten_text(part) for part, is_reasoning in zip(parts, reasoning_flags, strict=True) if is_reasoning]
+    return _ContentTexts("".join(text for text in answer if isinstance(text, str)), "\n".join(reasoning))
 
 
 def _flatten_text(value: Any) -> str:
@@ -521,7 +519,7 @@ def _list_likely_tokens(entry: Any) -> list[Any]:
 
 
 def _parse_likely_token(entry: Any) -> TopLogprob:
-    # Servers write -9999 or null for "next to impossible"; exp(-100) is that too, and adds up without trouble.
+    # Servers write -9999 or null for a negligible probability; -100 stands for it in sums.
     value = entry["logprob"]
     logprob = -100.0 if value is None else max(-100.0, float(value))
     if math.isnan(logprob) or not isinstance(entry["token"], str):

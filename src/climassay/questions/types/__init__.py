@@ -285,6 +285,6 @@ class Question:
         """Type of the question."""
         return TYPES[self.kind]
 
-    def arranged(self, order: tuple[int, ...]) -> tuple[str, ...]:
+    def order_options(self, order: tuple[int, ...]) -> tuple[str, ...]:
         """Return the options in another order, in which ``options[order[i]]`` is at index i."""
         return tuple(self.options[index] for index in order)

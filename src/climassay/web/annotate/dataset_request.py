@@ -14,7 +14,7 @@ from climassay.web.annotate.views import count_assigned_items, find_own_label, m
 from climassay.web.api.base import DatasetName
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.pages import display_names
-from climassay.web.failures import Refused, missing_if_invalid
+from climassay.web.failures import Forbidden, not_found_if_invalid
 from climassay.web.pages import page, redirect_to
 
 STATUS_MESSAGES = {
@@ -46,7 +46,7 @@ class DatasetRequest:
         """Return the path of a page about the dataset, such as ``/annotate/DATASET/settings``."""
         return page_path(self.dataset, *parts)
 
-    def back(self, *parts: str, done: str, anchor: str = "") -> Response:
+    def redirect(self, *parts: str, done: str, anchor: str = "") -> Response:
         """Redirect to a page about the dataset that shows a message; ``done`` is a key of :data:`STATUS_MESSAGES`."""
         return redirect_to(f"{self.url_for(*parts)}?done={done}{anchor}")
 
@@ -77,20 +77,20 @@ class DatasetRequest:
         """Return the item of the draft with the given id.
 
         Raises:
-            Missing: The item does not exist.
+            NotFound: The item does not exist.
         """
-        with missing_if_invalid():
+        with not_found_if_invalid():
             return self.store.item(self.dataset, draft)
 
-    def own_item(self, draft: str) -> AnnotationItem:
+    def claim_item(self, draft: str) -> AnnotationItem:
         """Return an item that the user may label and, if it needs further labels, reserve it for the user.
 
         Annotators may label items that they have labelled before or that need further labels; adjudicators may label
         all items.
 
         Raises:
-            Missing: The item does not exist.
-            Refused: The item has all the labels it needs, or is reserved for others.
+            NotFound: The item does not exist.
+            Forbidden: The item has all the labels it needs, or is reserved for others.
         """
         item, name = self.item(draft), self.user.name
         # Undone labels (current=False) count as well, so that users can label an item again.
@@ -100,7 +100,7 @@ class DatasetRequest:
             or self.store.claim(self.dataset, draft, name)
         ):
             return item
-        raise Refused("This question has all the labels it needs, or is open at other annotators.")
+        raise Forbidden("This question has all the labels it needs, or is open at other annotators.")
 
     def visible_comments(self, item: AnnotationItem) -> list[Comment]:
         """Return the comments on an item.
@@ -122,12 +122,12 @@ class DatasetRequest:
             after: Key of the label after which to continue; None to start with the newest.
 
         Raises:
-            Refused: The labels are another user's, and the user is not an adjudicator.
+            Forbidden: The labels are another user's, and the user is not an adjudicator.
         """
         name = annotator or self.user.name
         if name != self.user.name and not self.user.may("adjudicate"):
-            raise Refused("Only adjudicators can see other annotators' labels.")
-        return self.store.history(self.dataset, name, limit, after=after, decided=name != self.user.name)
+            raise Forbidden("Only adjudicators can see other annotators' labels.")
+        return self.store.history(self.dataset, name, limit, after=after, settled_only=name != self.user.name)
 
     def progress_values(self, done: str) -> dict[str, Any]:
         """Return the user's progress as template values, with a message for the key ``done``."""
@@ -146,13 +146,13 @@ class DatasetRequest:
 def _require_dataset_role(role: Any) -> Any:
     """Return a route dependency for users with a role, which creates the :class:`DatasetRequest`.
 
-    The dependency raises Refused if the dataset is assigned to other annotators and the user is not an adjudicator.
+    The dependency raises Forbidden if the dataset is assigned to other annotators and the user is not an adjudicator.
     """
 
     def make_request(request: Request, app: App, user: role, dataset: DatasetName) -> DatasetRequest:
         store = require_dataset(app, dataset)
         if not may_annotate(store, dataset, user):
-            raise Refused("This queue is assigned to others: ask whoever runs this server.")
+            raise Forbidden("This queue is assigned to others: ask whoever runs this server.")
         return DatasetRequest(request, app, user, dataset, store)
 
     return Depends(make_request)

@@ -52,7 +52,7 @@ from climassay.web.annotate.views import (
     submit_training,
 )
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import Missing, Refused
+from climassay.web.failures import Forbidden, NotFound
 from climassay.web.pages import PageNumber, Search, clamp_page, make_part, page, redirect_to
 
 router = APIRouter(prefix="/annotate", include_in_schema=False)
@@ -78,10 +78,7 @@ FORMATS = {
         "climassay",
         "Everything: all labels, withdrawn ones too, skips, comments and settings, to be imported elsewhere.",
     ),
-    "csv": (
-        "CSV table",
-        "The current labels, one per row, for a spreadsheet; and questions without a label.",
-    ),
+    "csv": ("CSV table", "The current labels, one per row, for a spreadsheet; and questions without a label."),
     "label-studio": ("Label Studio", "The questions with their labels as tasks, and the labelling interface."),
     # Users there cannot be matched with users here, so labels are not exported.
     "argilla": ("Argilla", "The questions, to be answered there; without the labels given here."),
@@ -103,7 +100,7 @@ class QueueForm(BaseModel):
     annotator: list[str] = []
     """Users to whom the queue is assigned; all users if empty."""
 
-    def checked_name(self) -> str:
+    def validate_name(self) -> str:
         """Return the name of the new dataset.
 
         Raises:
@@ -183,7 +180,7 @@ def change_settings(request: ManagerRequest, form: Annotated[SettingsForm, Form(
         request.store.configure(request.dataset, new_settings)
     except InputError as error:
         return _settings_page(request, error=str(error))
-    return request.back("settings", done="settings")
+    return request.redirect("settings", done="settings")
 
 
 @router.post("/{dataset}/retrain")
@@ -268,13 +265,13 @@ def submit_decision(request: AdjudicatorRequest, draft: str, form: Annotated[Dec
         elif adopted_label := next((label for label in item.labels if label.key == form.like), None):
             label = replace(adopted_label, annotator=request.user.name, key=form.key)
         else:
-            raise Missing("This label was withdrawn in the meantime.")
+            raise NotFound("This label was withdrawn in the meantime.")
         # The time that a decision takes is not stored.
         request.store.label(request.dataset, replace(label, adjudicates=True, seconds=None))
     except InputError as error:
         return _conflict_page(request, item, form=form, error=str(error))
     next_conflict = request.store.next_conflict(request.dataset, draft)
-    return request.back("conflicts", *filter(None, [next_conflict]), done="decided")
+    return request.redirect("conflicts", *filter(None, [next_conflict]), done="decided")
 
 
 @router.post("/{dataset}/conflicts/{draft}/comment")
@@ -285,7 +282,7 @@ def submit_decision_comment(request: AdjudicatorRequest, draft: str, form: Annot
         request.store.comment(request.dataset, draft, request.user.name, form.comment, key=form.key, adjudicates=True)
     except InputError as error:
         return _conflict_page(request, item, error=str(error))
-    return request.back("conflicts", draft, done="comment", anchor="#discussion")
+    return request.redirect("conflicts", draft, done="comment", anchor="#discussion")
 
 
 def _conflict_page(
@@ -360,7 +357,7 @@ def create_queue(
 ) -> Response:
     """Create a dataset for annotation from an uploaded file of questions."""
     try:
-        omissions = open_queue(app, form.checked_name(), file, form.overlap, form.annotator)
+        omissions = open_queue(app, form.validate_name(), file, form.overlap, form.annotator)
     except InputError as error:
         return _queues_page(request, app, user, form=form, error=str(error))
     return _queues_page(request, app, user, begun=form.name, left_out=omissions)
@@ -467,26 +464,26 @@ def undo_label(request: AnnotatorRequest, last: Annotated[str, Form()] = "") -> 
     is_current = last == (latest_labels[0].key if latest_labels else "")
     draft = request.store.undo(request.dataset, request.user.name) if is_current else None
     if draft is None:
-        return request.back(done="nothing")
+        return request.redirect(done="nothing")
     try:
-        request.own_item(draft)
-    except Refused:
+        request.claim_item(draft)
+    except Forbidden:
         # Others have labelled the skipped item in the meantime, or it is reserved for them.
-        return request.back(done="undo")
-    return request.back(draft, done="undo")
+        return request.redirect(done="undo")
+    return request.redirect(draft, done="undo")
 
 
 @router.post("/{dataset}/unskip")
 def restore_skipped(request: AnnotatorRequest) -> Response:
     """Put the items that the user skipped back into the user's queue."""
     request.store.unskip(request.dataset, request.user.name)
-    return request.back(done="skipped")
+    return request.redirect(done="skipped")
 
 
 @router.get("/{dataset}/{draft}")
 def show_item(request: AnnotatorRequest, draft: str, done: str = "") -> Response:
     """Show the page on which the user labels an item or changes an earlier label."""
-    return _item_page(request, request.own_item(draft), done=done)
+    return _item_page(request, request.claim_item(draft), done=done)
 
 
 @router.post("/{dataset}/{draft}")
@@ -494,34 +491,34 @@ def submit_label(request: AnnotatorRequest, draft: str, form: Annotated[LabelFor
     """Store the user's label of an item and show the next item."""
     item = request.item(draft)
     if form.act and is_rubric(item.draft.wording):
-        return _item_page(request, request.own_item(draft), form=form)
+        return _item_page(request, request.claim_item(draft), form=form)
     try:
         new_label = parse_label_form(form, item.draft, request.user.name)
         request.store.label(request.dataset, new_label)
     except InputError as error:
-        request.own_item(draft)
+        request.claim_item(draft)
         return _item_page(request, item, form=form, error=str(error))
     is_edit = new_label.wording is not None and is_reworded(item.draft, new_label.wording)
-    return request.back(done="edit" if is_edit else "label")
+    return request.redirect(done="edit" if is_edit else "label")
 
 
 @router.post("/{dataset}/{draft}/comment")
 def submit_comment(request: AnnotatorRequest, draft: str, form: Annotated[CommentForm, Form()]) -> Response:
     """Add a comment to an item as an annotator."""
-    item = request.own_item(draft)
+    item = request.claim_item(draft)
     try:
         request.store.comment(request.dataset, draft, request.user.name, form.comment, key=form.key)
     except InputError as error:
         return _item_page(request, item, error=str(error))
-    return request.back(draft, done="comment", anchor="#discussion")
+    return request.redirect(draft, done="comment", anchor="#discussion")
 
 
 @router.post("/{dataset}/{draft}/skip")
 def skip_item(request: AnnotatorRequest, draft: str) -> Response:
     """Skip an item and show the next one."""
-    request.own_item(draft)
+    request.claim_item(draft)
     request.store.skip(request.dataset, draft, request.user.name)
-    return request.back(done="skip")
+    return request.redirect(done="skip")
 
 
 def _check_format(name: str, formats: dict[str, tuple[str, str]]) -> None:

@@ -41,10 +41,10 @@ from climassay.questions.types.longform import (
     possible_ratings,
     read_rubric,
 )
-from climassay.reporting.marking import Piece, marked
+from climassay.reporting.marking import Piece, highlight_words
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
-from climassay.web.failures import missing_if_invalid
+from climassay.web.failures import not_found_if_invalid
 from climassay.web.jobs import Job, JobReport
 
 LEVEL_LABELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
@@ -377,7 +377,9 @@ def item_view(
         "first_term": original_wording.answer if has_gap else "",
         "parts": statement_parts(wording.question, term, item.term_candidates) if has_gap else (),
         "suggested": item.suggested_term if has_gap else None,
-        "passages": [(source, marked(source.text, supporting_words)) for source in draft.passages if source.text],
+        "passages": [
+            (source, highlight_words(source.text, supporting_words)) for source in draft.passages if source.text
+        ],
         "generated": bool(draft.origin.model),
         "reasons": [(reason, reason.name in selected_reasons) for reason in ANNOTATION_REASONS],
         "rating": _rating_values(item, label, form) if is_rating(draft.wording) else None,
@@ -510,10 +512,10 @@ def require_dataset(app: AppState, dataset: str) -> AnnotationStore:
     """Return the store of annotations after checking that it contains a dataset.
 
     Raises:
-        Missing: The dataset does not exist.
+        NotFound: The dataset does not exist.
     """
     store = annotation_store(app)
-    with missing_if_invalid():
+    with not_found_if_invalid():
         store.settings(dataset)
     return store
 
@@ -535,7 +537,7 @@ def find_work_type(store: AnnotationStore, dataset: str) -> Literal["questions",
 
 def may_annotate(store: AnnotationStore, dataset: str, user: User) -> bool:
     """Return whether a user may annotate a dataset: it is assigned to the user, or the user is an adjudicator."""
-    return user.may("adjudicate") or store.settings(dataset).admits(user.name)
+    return user.may("adjudicate") or store.settings(dataset).includes(user.name)
 
 
 def find_own_label(item: AnnotationItem, user: User) -> Label | None:
@@ -580,6 +582,6 @@ def submit_training(app: AppState, dataset: str, user: User) -> str:
     """Submit a job that trains a dataset's validator and return its id; an unfinished job is reused."""
     require_dataset(app, dataset)
     for job in list_trainings(app, dataset):
-        if not job.ended:
+        if not job.has_ended:
             return job.id
     return app.jobs.submit(JOB_KIND, f"Train the validator of {dataset}", {"dataset": dataset}, by=user.name)

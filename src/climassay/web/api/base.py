@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from climassay.web.access import bearer_token, current_user
 from climassay.web.app_state import App
-from climassay.web.failures import SignInNeeded
+from climassay.web.failures import SignInRequired
 
 PREFIX = "/api/v1"
 MAX_LIMIT = 200
@@ -121,12 +121,12 @@ def require_valid_token(request: Request, app: App) -> None:
     """Raise an error if a request has an invalid token, even if the operation needs no account.
 
     Raises:
-        SignInNeeded: The request has an ``Authorization`` header without a valid bearer token.
+        SignInRequired: The request has an ``Authorization`` header without a valid bearer token.
     """
     if current_user(request, app) is None and "authorization" in request.headers:
         if bearer_token(request) is None:
-            raise SignInNeeded("Send the token as `Authorization: Bearer TOKEN`.")
-        raise SignInNeeded("This token is not valid: it is wrong, or it has been revoked.")
+            raise SignInRequired("Send the token as `Authorization: Bearer TOKEN`.")
+        raise SignInRequired("This token is not valid: it is wrong, or it has been revoked.")
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:

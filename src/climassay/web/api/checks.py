@@ -5,10 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue
 from pydantic_core import to_jsonable_python
 
-from climassay.factcheck.check_records import (
-    CheckSummary,
-    Visibility,
-)
+from climassay.factcheck.check_records import CheckSummary, Visibility
 from climassay.factcheck.configuration import settings_tables
 from climassay.factcheck.transcript import as_data
 from climassay.web.access import Asker, CheckModerator, Reader
@@ -39,7 +36,7 @@ from climassay.web.checks.store import (
     get_check_store,
     readable_visibilities,
 )
-from climassay.web.failures import Missing
+from climassay.web.failures import NotFound
 from climassay.web.jobs import Job
 from climassay.web.jobs import State as JobState
 from climassay.web.library.cache import collection_cache
@@ -124,7 +121,7 @@ class ClaimToCheck(Data):
 
 
 class CheckData(Data):
-    """`verdict`, or the reason why there is no verdict; null until the debate has ended."""
+    """Check of a claim."""
 
     id: str
     claim: str
@@ -202,7 +199,7 @@ def check_claim(app: App, user: Asker, claim: ClaimToCheck) -> Any:
     same claim is still waiting, that check is returned instead of a new one.
     """
     form = ClaimForm(**claim.model_dump())
-    check = begin_check(app, user, form.cleaned(), choose_debate(app, form.setup), force=form.force)
+    check = begin_check(app, user, form.to_claim(), choose_debate(app, form.setup), force=form.force)
     return CheckData.of(get_check_store(app).get(check).about, user)
 
 
@@ -217,7 +214,7 @@ def get_transcript(app: App, user: Reader, check: CheckId) -> Any:
     """Get the complete debate of a check; the status is 404 until it has ended."""
     stored_check, _ = find_check(app, check, user)
     if stored_check.transcript is None:
-        raise Missing(f"The check {check} has no transcript: its state is {stored_check.about.state!r}.")
+        raise NotFound(f"The check {check} has no transcript: its state is {stored_check.about.state!r}.")
     return TranscriptData(
         check=CheckData.of(stored_check.about, user),
         settings=settings_tables(stored_check.settings),

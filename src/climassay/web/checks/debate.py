@@ -12,14 +12,14 @@ from climassay.errors import ClimassayError, LostDatabaseError
 from climassay.factcheck import Claim, Transcript
 from climassay.factcheck.check_records import StoredCheck
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate.steps import EntailmentRequest, Request, SearchRequest, TextRequest
+from climassay.factcheck.debate.requests import EntailmentRequest, Request, SearchRequest, TextRequest
 from climassay.factcheck.fallacies import find_contrarian_claim
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import (
     EVENT_KINDS,
     Activity,
+    ActivityKind,
     AdvocateOpinion,
-    Doing,
     Event,
     EventKind,
     FollowUp,
@@ -108,13 +108,13 @@ def _debate(app: AppState, stored_check: StoredCheck, report: JobReport) -> tupl
     try:
         with open_checker(app, stored_check.settings, "check", config) as checker:
             [transcript] = checker.check([claim], on_event=on_event, on_requests=on_requests)
-            checker.keep([transcript])
+            checker.save_transcripts([transcript])
     except Interrupted:
         raise Stopped from None
     return transcript, checker.run
 
 
-_STAGE_LABELS: Mapping[Doing, str] = {
+_STAGE_LABELS: Mapping[ActivityKind, str] = {
     "searching": "looking for passages",
     "judging": "the advocates give their views",
     "checking quotations": "the advocates give their views",
@@ -129,7 +129,7 @@ class ParticipantProgress:
     """Current state of a participant in a running debate."""
 
     name: str
-    doing: Doing | None = None
+    doing: ActivityKind | None = None
     """Current activity; None if the participant waits for others."""
     opinion: AdvocateOpinion | None = None
     """Latest opinion; None if the participant has not given any or is the mediator."""
@@ -153,15 +153,15 @@ class DebateProgress:
 
     def __init__(self, settings: DebateSettings) -> None:
         self._advocates = len(settings.advocates)
-        self.step, self.steps = 1, self._last_step(max(settings.rounds, 1))
+        self.step, self.steps = 1, self._step_after_round(max(settings.rounds, 1))
         self.final = settings.rounds <= 1
         self.round, self.stage = 0, "reading the claim"
         names = [*(advocate.name for advocate in settings.advocates), "mediator"]
         self.participants = {name: ParticipantProgress(name) for name in names}
 
-    def _last_step(self, number: int) -> int:
-        """Return the number of the step that follows a round: questions to the advocates, or the verdict."""
-        return 2 + number * (self._advocates + 2)
+    def _step_after_round(self, round_number: int) -> int:
+        """Return the number of the progress step after a round, in which advocates or the mediator are asked."""
+        return 2 + round_number * (self._advocates + 2)
 
     def update(self, event: Event) -> None:
         """Update the progress with the next event of the debate."""
@@ -170,7 +170,7 @@ class DebateProgress:
         elif isinstance(event, Activity):
             self.participants[event.participant].doing = event.doing
             stage = _STAGE_LABELS[event.doing]
-            first_step = self._last_step(event.round - 1) + 1
+            first_step = self._step_after_round(event.round - 1) + 1
             if event.doing == "judging":
                 self.round = event.round
                 self._advance_to(first_step, stage)
@@ -185,11 +185,11 @@ class DebateProgress:
             self.participants[event.advocate].opinion = event
             opinions = (participant.opinion for participant in self.participants.values())
             n_opinions = sum(opinion is not None and opinion.round == event.round for opinion in opinions)
-            self._advance_to(self._last_step(event.round - 1) + min(n_opinions + 1, self._advocates), self.stage)
+            self._advance_to(self._step_after_round(event.round - 1) + min(n_opinions + 1, self._advocates), self.stage)
         elif isinstance(event, MediatorDecision):
             self.participants["mediator"].doing = None
             if event.closes or event.error is not None:
-                self.steps, self.final = self._last_step(event.round), True
+                self.steps, self.final = self._step_after_round(event.round), True
         elif isinstance(event, Verdict):
             self.participants["mediator"].doing = None
 
@@ -275,7 +275,7 @@ def load_live_debate(jobs: Jobs, job: str, settings: DebateSettings) -> LiveDeba
             sources.update((source.number, source) for source in debate_event.passages)
     return LiveDebate(
         tuple(entries),
-        tuple(sources[round_number] for round_number in sorted(sources)),
+        tuple(sources[source_number] for source_number in sorted(sources)),
         events[-1].number if events else 0,
         progress,
         start_time(events),

@@ -13,7 +13,7 @@ from climassay.web.access import CheckModerator, Visitor, may_read
 from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import find_check, get_check_store, readable_visibilities
-from climassay.web.failures import Missing
+from climassay.web.failures import NotFound
 from climassay.web.pages import redirect_to
 
 router = APIRouter(include_in_schema=False)
@@ -27,20 +27,20 @@ def hidden_runs(user: User | None) -> sa.Select[tuple[str]]:
 
 
 def require_visible_run(request: Request, app: App, user: Visitor) -> None:
-    """Raise Missing if the run in the path belongs to a check that the visitor may not read."""
+    """Raise NotFound if the run in the path belongs to a check that the visitor may not read."""
     run = request.path_params.get("run")
     if run is None or not may_read(user, app):
         return
     check = get_check_store(app).ids_by_run([run]).get(run)
     if check is not None and get_check_store(app).get(check).about.visibility not in readable_visibilities(user):
-        raise Missing(f"There is no run {run[:40]}.")
+        raise NotFound(f"There is no run {run[:40]}.")
 
 
 def change_visibility(app: AppState, user: User, check: str, readers: Visibility) -> None:
     """Change who may read a check that has ended: publish it, unpublish it, or hide it.
 
     Raises:
-        Missing: The check does not exist.
+        NotFound: The check does not exist.
         InputError: The check's debate has not ended.
     """
     if find_check(app, check, user)[0].about.state == "waiting":
@@ -52,13 +52,13 @@ def remove_check(app: AppState, user: User, check: str) -> None:
     """Delete a check that has ended, its debate and reviews, and all answers used by no other run.
 
     Raises:
-        Missing: The check does not exist.
+        NotFound: The check does not exist.
         InputError: The check's debate, or the job that stores it, has not ended.
     """
     stored_check, job = find_check(app, check, user)
     if stored_check.about.state == "waiting":
         raise InputError("Stop the check first: a debate that goes on cannot be deleted.")
-    if job is not None and not job.ended:
+    if job is not None and not job.has_ended:
         raise InputError("The debate has ended and is being stored: delete it in a moment.")
     get_check_store(app).delete(check)
     app.jobs.remove_for("check", check)

@@ -60,7 +60,7 @@ from climassay.web.checks.store import (
     restart_check,
     similar_checks,
 )
-from climassay.web.failures import Missing, SignInNeeded, plain_message
+from climassay.web.failures import NotFound, SignInRequired, plain_message
 from climassay.web.jobs import Job
 from climassay.web.library.cache import collection_cache, find_passage
 from climassay.web.library.evidence import CitationLinks, Evidence, check_values
@@ -102,13 +102,7 @@ def register(app: AppState) -> None:
 
 @router.get("/check")
 def show_form(
-    request: Request,
-    app: App,
-    _user: Reader,
-    claim: str = "",
-    source: str = "",
-    appearance: str = "",
-    date: str = "",
+    request: Request, app: App, _user: Reader, claim: str = "", source: str = "", appearance: str = "", date: str = ""
 ) -> Response:
     """Show the form, filled in with the claim in the address; visitors without an account get a link to sign in."""
     form = ClaimForm(
@@ -124,7 +118,7 @@ def show_form(
 def submit_claim(request: Request, app: App, user: Asker, form: Annotated[ClaimForm, Form()]) -> Response:
     """Submit a claim to be checked; if similar claims were checked before, first show these checks."""
     try:
-        claim, debate = form.cleaned(), choose_debate(app, form.setup)
+        claim, debate = form.to_claim(), choose_debate(app, form.setup)
     except InputError as error:
         return _form_page(request, app, form, error=str(error), status=400)
     checks = get_check_store(app)
@@ -230,7 +224,7 @@ def _live_values(app: AppState, stored_check: StoredCheck, job: Job | None, min_
         if elapsed_seconds is None
         else estimate_remaining_seconds(past_durations, elapsed_seconds),
         "n_past_debates": len(past_durations),
-        "turn": app.jobs.turn(job) if job and stored_check.about.state == "waiting" else None,
+        "turn": app.jobs.find_queue_position(job) if job and stored_check.about.state == "waiting" else None,
     }
 
 
@@ -273,7 +267,7 @@ def download_page(app: App, user: Reader, check: str) -> Response:
     """Send the fact-check as one self-contained HTML page."""
     stored_check, _ = find_check(app, check, user)
     if stored_check.transcript is None:
-        raise Missing("This check has no result, so it has no page.")
+        raise NotFound("This check has no result, so it has no page.")
     transcript = CitationLinks(collection_cache(app)).transcript(stored_check.transcript)
     publication = make_publication(
         app, stored_check.about, get_check_store(app).reviews(check), display_names(app, user)
@@ -285,10 +279,10 @@ def check_filters(user: Reader, filters: Annotated[CheckFilter, Depends()]) -> C
     """Return the filters in the query parameters.
 
     Raises:
-        SignInNeeded: Checks are filtered by reviewer, and nobody is signed in.
+        SignInRequired: Checks are filtered by reviewer, and nobody is signed in.
     """
     if filters.reviewer and user is None:
-        raise SignInNeeded("Please sign in to see who has reviewed what.")
+        raise SignInRequired("Please sign in to see who has reviewed what.")
     return filters
 
 
@@ -347,7 +341,7 @@ def _filter_texts(filters: CheckFilter, reviewers: Mapping[str, str]) -> list[st
 def download_all(request: Request, app: App, user: Reader, filters: CheckFilters, format: str) -> Response:
     """Send the checks that match the filters, newest first, as a table or as JSON lines with complete debates."""
     if format not in FORMATS:
-        raise Missing(f"Checks are available as {', '.join(FORMATS)}, not as {format[:20]}.")
+        raise NotFound(f"Checks are available as {', '.join(FORMATS)}, not as {format[:20]}.")
     checks = get_check_store(app)
     checks.newest(
         filters, limit=1, visibilities=readable_visibilities(user)
@@ -427,10 +421,8 @@ def display_names(app: AppState, viewer: User | None) -> Callable[[str | None], 
 
 
 @router.get("/check-text")
-def show_text_form(request: Request, app: App, user: Reader) -> Response:
+def show_text_form(request: Request, app: App, _user: Reader) -> Response:
     """Show the empty form with all collections selected; visitors without an account get a link to sign in."""
-    if user is not None:
-        app.text_processes.warm_up()
     return _text_page(request, app)
 
 
@@ -458,7 +450,7 @@ def check_text(app: AppState, user: User, text: str, names: Sequence[str], has_l
         TooLarge: The text is too long, or its check reached a limit.
         TooManyTexts: Earlier texts of the user are still being checked.
         CheckStopped: The user has closed the connection, or the server shuts down.
-        Missing: A collection does not exist.
+        NotFound: A collection does not exist.
         ModelError: The encoder of a collection is not installed.
     """
     text, names = clean_text(text, MAX_TEXT_LENGTH, "text"), tuple(dict.fromkeys(names))
@@ -529,7 +521,7 @@ def _evidence_links(app: AppState, result: TextCheck) -> Callable[[SentenceEvide
         for name in result.collections:
             try:
                 passage = find_passage(library, name, evidence.passage)
-            except Missing:
+            except NotFound:
                 continue
             return links.evidence(name, passage, [evidence.quotation] if evidence.quotation else ())
         return None

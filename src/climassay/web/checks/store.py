@@ -30,7 +30,7 @@ from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.reporting import counted
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
-from climassay.web.failures import Failure, Missing, Refused
+from climassay.web.failures import Failure, Forbidden, NotFound
 from climassay.web.jobs import Job, JobEvent, Jobs
 from climassay.web.library.cache import collection_cache
 from climassay.web.library.evidence import CitationLinks
@@ -142,16 +142,16 @@ def find_check(app: AppState, check: str, user: User | None) -> tuple[StoredChec
     A check that is still waiting although its job has ended is first marked as failed or stopped.
 
     Raises:
-        Missing: The check does not exist, or the user may not read it.
+        NotFound: The check does not exist, or the user may not read it.
     """
     checks = get_check_store(app)
     if check not in checks:
-        raise Missing(f"There is no check {check!r}.")
+        raise NotFound(f"There is no check {check!r}.")
     stored_check = checks.get(check)
     if stored_check.about.visibility not in readable_visibilities(user):
-        raise Missing(f"There is no check {check!r}." if user is None else "An adjudicator has hidden this check.")
+        raise NotFound(f"There is no check {check!r}." if user is None else "An adjudicator has hidden this check.")
     job = app.jobs.get(stored_check.about.job) if stored_check.about.job else None
-    if stored_check.about.state == "waiting" and job is not None and job.ended:
+    if stored_check.about.state == "waiting" and job is not None and job.has_ended:
         if job.state == "failed":
             checks.fail(check, job.error or "The work broke.")
         else:
@@ -234,13 +234,13 @@ def may_stop(user: User | None, summary: CheckSummary) -> bool:
     return user is not None and (user.name == summary.by or user.may("moderate checks"))
 
 
-def may_resume(user: User | None, stored: StoredCheck) -> bool:
+def may_resume(user: User | None, stored_check: StoredCheck) -> bool:
     """Return whether a user may resume a check.
 
     All users may resume a failed check; only the user who asked for a stopped check and adjudicators may resume it. A
     check that is waiting or has a result cannot be resumed.
     """
-    summary = stored.about
+    summary = stored_check.about
     if user is None:
         return False
     return (
@@ -254,12 +254,12 @@ def cancel_check(app: AppState, user: User, check: str) -> None:
     """Stop a check on behalf of a user; do nothing if it has ended.
 
     Raises:
-        Missing: The check does not exist, or the user may not read it.
-        Refused: The user may not stop it.
+        NotFound: The check does not exist, or the user may not read it.
+        Forbidden: The user may not stop it.
     """
     stored_check, job = find_check(app, check, user)
     if not may_stop(user, stored_check.about):
-        raise Refused("This is somebody else's check: they or an adjudicator can stop it.")
+        raise Forbidden("This is somebody else's check: they or an adjudicator can stop it.")
     if stored_check.about.state == "waiting":
         if job is not None:
             app.jobs.stop(job.id)
@@ -297,17 +297,17 @@ def make_publication(
     return Publication(publisher, f"{app.settings.root}/checks/{summary.id}", iso_time(ended_at)[:10], current_reviews)
 
 
-def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | None:
+def claim_review_data(app: AppState, stored_check: StoredCheck) -> dict[str, Any] | None:
     """Return the schema.org ClaimReview of a check, or None if the check has none.
 
     A check has a ClaimReview only if it has a verdict and is not hidden, the server has a publisher, at least one
     active adjudicator agrees with the verdict, and nobody disagrees.
     """
-    summary, publisher = stored.about, app.settings.publisher.strip()
-    if stored.transcript is None or not publisher or summary.visibility == "hidden":
+    summary, publisher = stored_check.about, app.settings.publisher.strip()
+    if stored_check.transcript is None or not publisher or summary.visibility == "hidden":
         return None
-    scale = load_scale(stored.settings.scale)
-    if reader_view(stored.transcript, scale).verdict.outcome != "verdict":
+    scale = load_scale(stored_check.settings.scale)
+    if reader_view(stored_check.transcript, scale).verdict.outcome != "verdict":
         return None
     adjudicators = {user.name for user in app.accounts.users() if user.active and user.may("moderate checks")}
     reviews = [review for review in get_check_store(app).reviews(summary.id) if review.current]
@@ -315,7 +315,7 @@ def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | No
     if not is_approved or any(review.opinion == "disagree" for review in reviews):
         return None
     return claim_review(
-        CitationLinks(collection_cache(app)).transcript(stored.transcript),
+        CitationLinks(collection_cache(app)).transcript(stored_check.transcript),
         url=f"{app.settings.root}/checks/{summary.id}",
         author=publisher,
         published=None if summary.ended_at is None else iso_time(summary.ended_at)[:10],
@@ -327,13 +327,13 @@ def require_claim_review(app: AppState, check: str, user: User | None) -> dict[s
     """Return the schema.org ClaimReview of a check.
 
     Raises:
-        Missing: The check does not exist, may not be read by the user, or has no ClaimReview.
+        NotFound: The check does not exist, may not be read by the user, or has no ClaimReview.
     """
     data = claim_review_data(app, find_check(app, check, user)[0])
     if data is None:
         reason = "it has no verdict that an adjudicator agrees with and nobody disagrees with"
         reason = reason if app.settings.publisher else "it cannot be published: the server names no publisher"
-        raise Missing(f"There is no ClaimReview of this check, because {reason}.")
+        raise NotFound(f"There is no ClaimReview of this check, because {reason}.")
     return data
 
 
@@ -362,7 +362,7 @@ class ClaimForm(BaseModel):
     force: bool = False
     """Whether to debate the claim even if it appears not to be checkable or not to be about climate."""
 
-    def cleaned(self) -> Claim:
+    def to_claim(self) -> Claim:
         """Return the claim with cleaned texts and an ISO 8601 date.
 
         Raises:
@@ -418,7 +418,7 @@ def restart_check(app: AppState, user: User, check: str) -> None:
     """Queue a failed or stopped check again; do nothing if it is waiting or has a result.
 
     Raises:
-        Refused: The check was stopped, and the user may not resume it.
+        Forbidden: The check was stopped, and the user may not resume it.
         TooManyWaiting: Too many checks and questions are waiting.
     """
     stored_check, _ = find_check(app, check, user)
@@ -426,7 +426,7 @@ def restart_check(app: AppState, user: User, check: str) -> None:
         require_capacity(app, user)
         submit_check(app, stored_check.about, user.name)
     elif stored_check.about.state == "stopped":
-        raise Refused("This check was stopped: the person who asked for it, or an adjudicator, can resume it.")
+        raise Forbidden("This check was stopped: the person who asked for it, or an adjudicator, can resume it.")
 
 
 def require_capacity(app: AppState, user: User) -> None:
@@ -436,7 +436,7 @@ def require_capacity(app: AppState, user: User) -> None:
         TooManyWaiting: All users together have reached :data:`MAX_WAITING`.
         TooManyWaitingOfUser: The user has reached :data:`MAX_WAITING_PER_USER`.
     """
-    unfinished_jobs = app.jobs.unended((CHECK_KIND, ASK_KIND))
+    unfinished_jobs = app.jobs.list_unfinished((CHECK_KIND, ASK_KIND))
     if get_check_store(app).count_waiting() + sum(job.kind == ASK_KIND for job in unfinished_jobs) >= MAX_WAITING:
         raise TooManyWaiting("Too many claims and questions are waiting: try again later.")
     if sum(job.payload.get("asker") == user.name for job in unfinished_jobs) >= MAX_WAITING_PER_USER:

@@ -13,7 +13,7 @@ from climassay.corpus.originals import Originals
 from climassay.errors import InputError
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
-from climassay.web.failures import Missing, missing_if_invalid
+from climassay.web.failures import NotFound, not_found_if_invalid
 
 NAMES_CACHE_SECONDS = 5.0
 """Time for which the names of the collections in an object store are cached, in seconds."""
@@ -38,12 +38,12 @@ class Contents:
         """Return the document with the given id.
 
         Raises:
-            Missing: The collection does not contain the document.
+            NotFound: The collection does not contain the document.
         """
         for document in self.documents:
             if document.id == document_id:
                 return document
-        raise Missing(f"The collection {self.name} has no document {document_id!r}.")
+        raise NotFound(f"The collection {self.name} has no document {document_id!r}.")
 
 
 class Titles:
@@ -86,7 +86,7 @@ class CollectionCache:
         """Return whether a collection exists."""
         try:
             self._folder_id(name)
-        except Missing:
+        except NotFound:
             return False
         return True
 
@@ -94,7 +94,7 @@ class CollectionCache:
         """Open a collection for reading, without its encoder.
 
         Raises:
-            Missing: The collection does not exist.
+            NotFound: The collection does not exist.
             InputError: The collection is damaged, or is not a collection of climassay.
         """
         return self._open_cached(name, with_encoder=False)
@@ -103,7 +103,7 @@ class CollectionCache:
         """Open a collection with its encoder, so that it can be searched and extended.
 
         Raises:
-            Missing: The collection does not exist.
+            NotFound: The collection does not exist.
             InputError: The collection is damaged, or was created with another version of its encoder.
             ModelError: The encoder is not installed.
         """
@@ -126,7 +126,7 @@ class CollectionCache:
         """Return the documents and size of a collection; cached until the collection changes.
 
         Raises:
-            Missing: The collection does not exist.
+            NotFound: The collection does not exist.
             InputError: The collection is damaged, or is not a collection of climassay.
         """
         folder_id, collection = self._folder_id(name), self.open_readable(name)
@@ -146,7 +146,7 @@ class CollectionCache:
         for name in self._store.names() if self._store.folder is not None else sorted(self._remote_names()):
             try:
                 results.append(self.contents(name))
-            except (InputError, Missing):
+            except (InputError, NotFound):
                 continue
         return results
 
@@ -167,7 +167,7 @@ class CollectionCache:
         See :meth:`climassay.corpus.Collection.edit`.
 
         Raises:
-            Missing: The document does not exist.
+            NotFound: The document does not exist.
             InputError: A value is invalid.
         """
         self.contents(name).document(document_id)
@@ -177,7 +177,7 @@ class CollectionCache:
         """Remove a document from a collection.
 
         Raises:
-            Missing: The document does not exist.
+            NotFound: The document does not exist.
         """
         self.contents(name).document(document_id)
         self.open_readable(name).remove(document_id)
@@ -206,9 +206,9 @@ class CollectionCache:
                 folder_status = (self._store.folder / f"{name}.lance").stat()
                 return folder_status.st_ino, folder_status.st_ctime_ns
         except (InputError, OSError):
-            raise Missing(f"There is no collection {name!r}.") from None
+            raise NotFound(f"There is no collection {name!r}.") from None
         if name not in self._remote_names():
-            raise Missing(f"There is no collection {name!r}.")
+            raise NotFound(f"There is no collection {name!r}.")
         return 0, 0  # object stores have no change times; the collection's version is compared as well
 
     def _remote_names(self) -> frozenset[str]:
@@ -230,10 +230,10 @@ def find_passage(library: CollectionCache, name: str, passage_id: str) -> Passag
     """Return the passage with the given id from a collection.
 
     Raises:
-        Missing: The collection does not exist or passage.
+        NotFound: The collection or the passage does not exist.
     """
     collection = library.open_readable(name)
-    with missing_if_invalid():
+    with not_found_if_invalid():
         return collection.passage(passage_id)
 
 

@@ -20,10 +20,10 @@ from climassay.factcheck.results.page import page_values, quoted_texts
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import PassageCitation, Transcript
 from climassay.grounding.quotations import find_quoted_spans
-from climassay.reporting.marking import mark_spans, stems
+from climassay.reporting.marking import highlight_spans, stems
 from climassay.web.access import Member, Reader
 from climassay.web.app_state import App, AppState, ResultCache
-from climassay.web.failures import Missing
+from climassay.web.failures import NotFound
 from climassay.web.library.cache import CollectionCache, collection_cache, find_passage
 from climassay.web.pages import page
 
@@ -153,7 +153,7 @@ def download_original(app: App, user: Member, collection: str, document_id: str)
     document = library.contents(collection).document(document_id)
     file = library.originals.find(document_id)
     if file is None:
-        raise Missing(f"The file of {document.title} was not stored.")
+        raise NotFound(f"The file of {document.title} was not stored.")
     return FileResponse(file, media_type="application/octet-stream", filename=document.source)
 
 
@@ -207,7 +207,7 @@ def show_page(
         rendered_page=rendered_page,
         image_address=f"{document_path}/pages/{number}.png",
         rectangles=[box for start, end in spans for box in rendered_page.rectangles(start, end)],
-        pieces=mark_spans(rendered_page.text, spans),
+        pieces=highlight_spans(rendered_page.text, spans),
         n_found=sum(map(bool, marked_spans)),
         n_quotations=len(quotations),
         previous_address=address(number - 1) if number > 1 else None,
@@ -217,7 +217,7 @@ def show_page(
 
 
 def find_quotations(
-    rendered: DrawnPage, passage: Passage | None, quotations: Sequence[str]
+    rendered_page: DrawnPage, passage: Passage | None, quotations: Sequence[str]
 ) -> list[list[tuple[int, int]]]:
     """Return the spans of each quotation in a page's text; [] if it is missing from the page or the passage."""
     text = passage.text if passage else ""
@@ -225,7 +225,7 @@ def find_quotations(
         [
             span
             for start, end in find_quoted_spans(quotation[:MAX_QUOTATION_LENGTH], text)
-            for span in rendered.find(text[start:end], text[:start], text[end:])
+            for span in rendered_page.find(text[start:end], text[:start], text[end:])
         ]
         for quotation in quotations
     ]
@@ -235,15 +235,15 @@ def _render_page(app: AppState, collection: str, document_id: str, number: int) 
     """Return the title of a document and a rendered page of its PDF.
 
     Raises:
-        Missing: The document or page does not exist, no PDF was stored, or the page cannot be rendered.
+        NotFound: The document or page does not exist, no PDF was stored, or the page cannot be rendered.
     """
     library = collection_cache(app)
     document = library.contents(collection).document(document_id)
     file = library.originals.find_pdf(document_id)
     if file is None:
-        raise Missing(f"No PDF of {document.title} was stored, so only its text can be shown.")
+        raise NotFound(f"No PDF of {document.title} was stored, so only its text can be shown.")
     try:
         rendered_page = app.shared("pdf pages", PageRenderer).draw(file, number)
     except DocumentError as error:
-        raise Missing(f"{document.title}: {error}") from None
+        raise NotFound(f"{document.title}: {error}") from None
     return library.titles().of_collection(collection)[document_id], rendered_page

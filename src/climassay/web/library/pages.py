@@ -20,11 +20,11 @@ from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError
 from climassay.grounding.quotations import mark_quotations
 from climassay.reporting.bibtex import bibtex_entry
-from climassay.reporting.marking import Piece, marked, stems
+from climassay.reporting.marking import Piece, highlight_words, stems
 from climassay.reporting.results import csv_lines
 from climassay.web.access import DocumentAdder, DocumentRemover, Reader, may_stop
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import Missing, missing_if_invalid
+from climassay.web.failures import NotFound, not_found_if_invalid
 from climassay.web.library.cache import CollectionCache, collection_cache, find_passage
 from climassay.web.library.evidence import CitationLinks, Quotations
 from climassay.web.library.uploads import (
@@ -141,7 +141,7 @@ def search_library(library: CollectionCache, query: SearchRequest, collection_na
             be searched are reported in the result instead of raising an error.
 
     Raises:
-        Missing: The named collection does not exist.
+        NotFound: The named collection does not exist.
         InputError: The named collection or its encoder cannot be used.
         ModelError: The encoder of the named collection is not installed.
     """
@@ -185,7 +185,7 @@ def search_library(library: CollectionCache, query: SearchRequest, collection_na
         text = hit.passage.text
         if sentences:
             text = excerpt(sentences, np.array(n_shared, dtype=np.float64), MAX_EXCERPT_WORDS)
-        results.append(SearchHit(name, hit, marked(text, [query.words])))
+        results.append(SearchHit(name, hit, highlight_words(text, [query.words])))
     return SearchResults(
         tuple(results), has_threshold_applied and not results, len(ranked_hits) > query.hits, tuple(errors)
     )
@@ -254,7 +254,7 @@ def _search_parameters(query: SearchRequest) -> dict[str, str | int]:
 def _search_download(app: AppState, query: SearchRequest, format: str, collection_name: str = "") -> Response:
     library = collection_cache(app)
     if collection_name:
-        library.open_readable(collection_name)  # Raises Missing even if the query is empty.
+        library.open_readable(collection_name)  # Raises NotFound even if the query is empty.
     results = search_library(library, query, collection_name) if query.words else SearchResults((), False, False)
     name = f"{collection_name}-search" if collection_name else "search"
     rows = [make_hit_row(result) for result in results.hits]
@@ -264,7 +264,7 @@ def _search_download(app: AppState, query: SearchRequest, format: str, collectio
         request = {"query": query.words, "mode": query.mode, "document": query.document, "all": query.everything}
         content = request | {"not_searched": results.errors, "hits": rows}
         return as_file([json.dumps(content, ensure_ascii=False, indent=2) + "\n"], f"{name}.json")
-    raise Missing("Search results are available as .csv and as .json.")
+    raise NotFound("Search results are available as .csv and as .json.")
 
 
 async def parse_form(request: Request) -> AsyncIterator[FormData]:
@@ -312,10 +312,10 @@ def submit_upload(
 @router.get("/uploads/{job_id}")
 def show_upload(request: Request, app: App, user: DocumentAdder, job_id: str) -> Response:
     """Show the progress of an upload and the outcome of each file."""
-    with missing_if_invalid():
+    with not_found_if_invalid():
         job = app.jobs.get(job_id)
     if job.kind != UPLOAD_KIND:
-        raise Missing(f"The job {job_id!r} is not an upload.")
+        raise NotFound(f"The job {job_id!r} is not an upload.")
     addition = parse_addition(job)
     return page(
         request,
@@ -389,12 +389,7 @@ def show_collections(request: Request, app: App, reader: Reader) -> Response:
 
 @router.get("/{collection}")
 def show_collection(
-    request: Request,
-    app: App,
-    reader: Reader,
-    query: SearchQuery,
-    collection: str,
-    number: PageNumber = 1,
+    request: Request, app: App, reader: Reader, query: SearchQuery, collection: str, number: PageNumber = 1
 ) -> Response:
     """Show the documents of a collection, and the hits in the collection if there is a query."""
     contents = collection_cache(app).contents(collection)
@@ -415,7 +410,7 @@ def show_collection(
 def download_passages(app: App, reader: Reader, collection: str, format: str) -> Response:
     """Send all passages of a collection as JSON lines or CSV."""
     if format not in ("jsonl", "csv"):
-        raise Missing("Passages are available as .jsonl and as .csv.")
+        raise NotFound("Passages are available as .jsonl and as .csv.")
     passages = collection_cache(app).open_readable(collection).iterate_passages()
     rows = (asdict(passage) | {"citation": passage.citation} for passage in passages)
     if format == "csv":
@@ -450,7 +445,7 @@ def show_passage(
         "library/passage.html.j2",
         collection=collection,
         passage=passage,
-        pieces=mark_quotations(passage.text, quotations) if quotations else marked(passage.text, [q]),
+        pieces=mark_quotations(passage.text, quotations) if quotations else highlight_words(passage.text, [q]),
         evidence=CitationLinks(library).evidence(collection, passage, quotations),
         previous_passage=previous_passage,
         previous_text=previous_passage.text[
@@ -470,19 +465,14 @@ def show_passage(
 
 @router.get("/{collection}/documents/{document_id}")
 def show_document(
-    request: Request,
-    app: App,
-    reader: Reader,
-    collection: str,
-    document_id: str,
-    number: PageNumber = 1,
+    request: Request, app: App, reader: Reader, collection: str, document_id: str, number: PageNumber = 1
 ) -> Response:
     """Show one page of a document's passages in reading order. Text shared by neighbouring passages is shown once."""
     library = collection_cache(app)
     document = library.contents(collection).document(document_id)
     if number > clamp_page(number, document.expected, PASSAGES_PER_PAGE):
         n_pages = clamp_page(number, document.expected, PASSAGES_PER_PAGE)
-        raise Missing(f"{document.title} has {n_pages} pages of passages.")
+        raise NotFound(f"{document.title} has {n_pages} pages of passages.")
     first_position = (number - 1) * PASSAGES_PER_PAGE
     passages = library.open_readable(collection).passages_at(
         document_id, range(max(first_position - 1, 0), first_position + PASSAGES_PER_PAGE)

@@ -53,7 +53,7 @@ SAMPLE_BYTES = 1 << 16
 """Number of bytes at the start of a file from which its type is checked."""
 _PDF_MAGIC_RANGE = 1024
 _ZIP, _GZIP, _PDF = b"PK\x03\x04", b"\x1f\x8b", b"%PDF-"
-_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_WIDE_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _PAGE_START = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
 )
@@ -154,7 +154,7 @@ def _is_text_type(kind: str, sample: bytes, name: str) -> bool:
     if sample.startswith((_ZIP, _GZIP, _PDF)):
         return False
     # The sample may end within a character of two or four bytes, so such text is not decoded.
-    text = "" if sample.startswith(_WIDE_MARKS) else decode(sample, name)
+    text = "" if sample.startswith(_WIDE_BOMS) else decode(sample, name)
     if not text:
         return True
     if kind == "html":
@@ -311,12 +311,12 @@ class FileOutcome:
     """Sentences that say what was left out of the file, or why it was refused."""
 
 
-_ADDITION, _OUTCOME = TypeAdapter(Addition), TypeAdapter(FileOutcome)
+_ADDITION_ADAPTER, _OUTCOME_ADAPTER = TypeAdapter(Addition), TypeAdapter(FileOutcome)
 
 
 def parse_addition(job: Job) -> Addition:
     """Validate the payload of an upload's job and return its addition."""
-    return _ADDITION.validate_python(job.payload)
+    return _ADDITION_ADAPTER.validate_python(job.payload)
 
 
 def store_addition(
@@ -371,7 +371,7 @@ def delete_finished_uploads(app: AppState) -> None:
     ended_ids: set[str] = set()
     waiting_ids: set[str] = set()
     for job in app.jobs.list(UPLOAD_KIND, limit=_MAX_JOBS):
-        (ended_ids if job.ended else waiting_ids).add(job.payload["upload"]["id"])
+        (ended_ids if job.has_ended else waiting_ids).add(job.payload["upload"]["id"])
     delete_unused_uploads(uploads_folder(app.workspace), ended_ids, waiting_ids)
 
 
@@ -387,7 +387,7 @@ def add_documents(app: AppState, payload: dict[str, Any], report: JobReport) -> 
         Result of the job: path of its page, name of the collection, and numbers of added documents, added passages and
         refused files.
     """
-    addition = _ADDITION.validate_python(payload)
+    addition = _ADDITION_ADAPTER.validate_python(payload)
     n_reported = len(_load_outcomes(app, report.job))
     for number, file in enumerate(addition.upload.files[n_reported:], start=n_reported + 1):
         description = f"of {file.name}" + (f" (file {number} of {len(addition.upload.files)})" if number > 1 else "")
@@ -413,7 +413,7 @@ def list_outcomes(app: AppState, job: Job) -> tuple[FileOutcome, ...]:
 
 
 def _load_outcomes(app: AppState, job: str) -> tuple[FileOutcome, ...]:
-    return tuple(_OUTCOME.validate_python(event.body) for event in app.jobs.events(job) if event.kind == "file")
+    return tuple(_OUTCOME_ADAPTER.validate_python(event.body) for event in app.jobs.events(job) if event.kind == "file")
 
 
 def _add_file(

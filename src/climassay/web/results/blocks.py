@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from climassay.reporting import Report, Table, as_csv, as_latex, as_markdown
 from climassay.reporting.html import FIGURES, Block, as_svg, block_script, block_style, render_block
-from climassay.web.failures import Missing
+from climassay.web.failures import NotFound
 from climassay.web.pages import as_file
 
 router = APIRouter(include_in_schema=False)
@@ -110,7 +110,7 @@ def block_files(
             report, name = named_report
             table = _find_block(report, number, Table, "table")
             if suffix not in TABLE_FORMATS:
-                raise Missing(f"Tables are available as {', '.join(TABLE_FORMATS)}, not as {suffix[:20]}.")
+                raise NotFound(f"Tables are available as {', '.join(TABLE_FORMATS)}, not as {suffix[:20]}.")
             return as_file(TABLE_FORMATS[suffix](table), f"{name}-{table.title}.{suffix}")
 
         def send_figure(number: int, named_report: NamedReport = Depends(report_dependency)) -> Response:
@@ -129,7 +129,7 @@ def block_files(
 def _find_block(report: Report, number: int, block_type: Any, type_name: str) -> Any:
     blocks = [block for section in report.sections for block in section.blocks]
     if not 1 <= number <= len(blocks) or not isinstance(blocks[number - 1], block_type):
-        raise Missing(f"There is no {type_name} with the number {number} here.")
+        raise NotFound(f"There is no {type_name} with the number {number} here.")
     return blocks[number - 1]
 
 

@@ -37,13 +37,13 @@ from climassay.records.queries import (
     usage_by_model,
 )
 from climassay.records.recorded_answers import iterate_answers
-from climassay.records.store import cached
+from climassay.records.store import cached_value
 from climassay.reporting import Prose, Report, Section, Table, as_csv
 from climassay.reporting.html import report_data, report_from_data
 from climassay.web.access import Member, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.moderation import hidden_runs, require_visible_run
-from climassay.web.failures import Missing
+from climassay.web.failures import NotFound
 from climassay.web.library.cache import collection_cache
 from climassay.web.library.evidence import CitationLinks, check_values
 from climassay.web.pages import PageNumber, Search, as_file, clamp_page, make_part, page, slice_page
@@ -194,7 +194,7 @@ def _comparison_report(app: AppState, run_ids: list[str], metric: str, level: Le
 
     is_running = any(entry.status == "running" for entry in summaries)
     return report_from_data(
-        compute() if is_running else app.computed.get(cache_key, lambda: cached(app.database, cache_key, compute))
+        compute() if is_running else app.computed.get(cache_key, lambda: cached_value(app.database, cache_key, compute))
     )
 
 
@@ -216,7 +216,7 @@ def _require_experiment_data(app: AppState, run: str) -> dict[str, Any]:
     """Return the content of a run's page (see :func:`run_data`) for a run of an experiment.
 
     Raises:
-        Missing: The run does not exist.
+        NotFound: The run does not exist.
         InputError: The run asked no benchmark questions.
     """
     data = run_data(app, find_run_summary(app, run))
@@ -266,11 +266,11 @@ def _load_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
     """Return all drafts of a dataset with their states.
 
     Raises:
-        Missing: The dataset does not exist.
+        NotFound: The dataset does not exist.
     """
     store = dataset_store(app)
     if dataset not in store:
-        raise Missing(f"There is no dataset {dataset[:60]!r}.")
+        raise NotFound(f"There is no dataset {dataset[:60]!r}.")
     return list(store.stored_drafts(dataset))
 
 
@@ -318,7 +318,7 @@ def show_runs(
         request,
         "results/runs.html.j2",
         comparable=COMMANDS,
-        part=make_part(run_list.lines, number, run_list.total, PAGE_SIZE, "/results", {**filters, **sort_parameters}),
+        part=make_part(run_list.entries, number, run_list.total, PAGE_SIZE, "/results", {**filters, **sort_parameters}),
         headings=make_part((), 1, 0, PAGE_SIZE, "/results", filters),
         commands=run_list.commands,
         columns=COLUMNS,
@@ -458,7 +458,7 @@ def send_scores(app: App, _user: Reader, run: str, published: PublishedQuery = "
     """Send the scores of an experiment as CSV: a row per score, with numeric columns for value, interval and n."""
     stored_run = find_stored_run(app, run)
     if stored_run.experiment is None:
-        raise Missing(f"The run {run} has no scores of questions.")
+        raise NotFound(f"The run {run} has no scores of questions.")
     return as_file(as_csv(score_rows(stored_run.scores, paper_scores(published))), f"{run}-scores.csv")
 
 
@@ -519,14 +519,14 @@ def show_claim(request: Request, app: App, _user: Reader, run: str, number: int)
 def _find_factcheck_run(app: AppState, run: str) -> StoredRun:
     stored_run = find_stored_run(app, run)
     if "transcript" not in stored_run.details.results:
-        raise Missing(f"The run {run} has no stored fact-checks.")
+        raise NotFound(f"The run {run} has no stored fact-checks.")
     return stored_run
 
 
 def _find_factcheck(app: AppState, run: str, number: int) -> tuple[StoredRun, Transcript, Scale]:
     run_with_checks = _find_factcheck_run(app, run)
     if not 1 <= number <= len(run_with_checks.transcripts):
-        raise Missing(
+        raise NotFound(
             f"The run {run} has {len(run_with_checks.transcripts)} fact-checks, none with the number {number}."
         )
     transcript = run_with_checks.transcripts[number - 1]
@@ -596,7 +596,9 @@ def _usage_report(app: AppState) -> Report:
         rows = []
         for usage in usage_by(app.database, group):
             cells = [f"{getattr(usage, name):,}" for name in count_names]
-            rows.append((usage.name, *cells[:3], f"{100 * usage.cached:.1f}%", *cells[3:], usage.formatted_cost))
+            rows.append(
+                (usage.name, *cells[:3], f"{100 * usage.reused_fraction:.1f}%", *cells[3:], usage.formatted_cost)
+            )
         title, table_note = f"Tokens, cost and failures by {group}", note if group == groups[-1] else ""
         sections.append(Section(f"By {group}", (Table.of(title, [group, *headings, "cost"], rows, note=table_note),)))
     return Report("Usage", "", tuple(sections))

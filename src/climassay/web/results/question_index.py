@@ -21,9 +21,9 @@ from climassay.questions import Kind, Level
 from climassay.records import tables
 from climassay.records.database import Database
 from climassay.records.queries import RunDetails, RunSummary, run_details, run_rows, run_settings
-from climassay.records.store import cached
+from climassay.records.store import cached_value
 from climassay.web.app_state import AppState
-from climassay.web.failures import Missing
+from climassay.web.failures import NotFound
 from climassay.web.results.stored_run import MANY_ROWS, StoredRun, answered_questions, count_rows, find_run_summary
 
 _BATCH_ROWS = 5000
@@ -208,7 +208,7 @@ class QuestionIndex:
         def compute() -> dict[str, list[Any]]:
             if self._n_rows <= MANY_ROWS:
                 return self._read_choices()
-            choices: dict[str, list[Any]] = cached(self._database, key, self._read_choices)
+            choices: dict[str, list[Any]] = cached_value(self._database, key, self._read_choices)
             return choices
 
         return self._app.computed.get(key, compute)
@@ -293,11 +293,11 @@ def open_question_index(app: AppState, run: str) -> QuestionIndex:
     """Return the index of a run's questions, which is written first if necessary.
 
     Raises:
-        Missing: The run does not exist, or it stored no questions.
+        NotFound: The run does not exist, or it stored no questions.
     """
     index = QuestionIndex(app, find_run_summary(app, run))
     if not len(index):
-        raise Missing(f"The run {run} has no stored questions.")
+        raise NotFound(f"The run {run} has no stored questions.")
     return index
 
 
@@ -378,7 +378,7 @@ def _index_rows(run: str, experiment: Experiment) -> list[tuple[sa.Table, list[d
         metric = sort_metric(outcome.cell.task, tuple(outcome.scores))
         if metric is not None:
             score = outcome.scores[metric.name]
-            score_rows.append({**key, "score": -score if metric.lower else score})
+            score_rows.append({**key, "score": -score if metric.is_lower_better else score})
         answer_rows.append(
             {
                 **key,

@@ -17,15 +17,12 @@ from climassay.evaluation.results import COMMANDS, Outcome
 from climassay.evaluation.scores import metrics_of
 from climassay.questions import Kind, Level, Question, option_letter
 from climassay.records.queries import list_run_entries
-from climassay.records.recorded_answers import (
-    RecordedAnswer,
-    search_answers,
-)
+from climassay.records.recorded_answers import RecordedAnswer, search_answers
 from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.moderation import require_visible_run
-from climassay.web.failures import Missing
+from climassay.web.failures import NotFound
 from climassay.web.pages import PageNumber, clamp_page, make_part, page
 from climassay.web.results.blocks import block_assets
 from climassay.web.results.question_index import QuestionFilter, QuestionIndex, RunColumn, open_question_index
@@ -347,7 +344,7 @@ def show_requests(
     )
 
 
-def make_exchange(answer: RecordedAnswer, stored: StoredRun, key: tuple[str, str]) -> Exchange:
+def make_exchange(answer: RecordedAnswer, stored_run: StoredRun, key: tuple[str, str]) -> Exchange:
     """Return a recorded request with the experiment's answers that may have come from it.
 
     If the prompt contains a graded answer, the request is a judge's, and its only answer is the graded one. Otherwise,
@@ -355,8 +352,8 @@ def make_exchange(answer: RecordedAnswer, stored: StoredRun, key: tuple[str, str
     id of the question.
     """
     messages = prompt_messages(answer.prompt)
-    outcomes = stored.outcomes[key]
-    if stored.experiment is None:
+    outcomes = stored_run.outcomes[key]
+    if stored_run.experiment is None:
         return Exchange(messages, (), False)
     text = " ".join(" ".join(message.text for message in messages).split())
     graded_outcomes = [
@@ -366,8 +363,8 @@ def make_exchange(answer: RecordedAnswer, stored: StoredRun, key: tuple[str, str
         and outcome.answer.strip()
         and " ".join(outcome.answer.split()) in text
     ]
-    models = {record.cell: record.model for record in stored.experiment.cells}
-    passage_texts = {name: " ".join(passage.split()) for name, passage in stored.experiment.passages.items()}
+    models = {record.cell: record.model for record in stored_run.experiment.cells}
+    passage_texts = {name: " ".join(passage.split()) for name, passage in stored_run.experiment.passages.items()}
     prompted_passages = {
         name for outcome in outcomes for name in outcome.passages if passage_texts.get(name, "\0") in text
     }
@@ -384,11 +381,11 @@ def make_exchange(answer: RecordedAnswer, stored: StoredRun, key: tuple[str, str
 
 
 def _find_question(app: AppState, run: str, question: str, benchmark: str) -> tuple[QuestionIndex, int]:
-    """Return the index of a run and the number of a question in it; raise Missing if the question has no answer."""
+    """Return the index of a run and the number of a question in it; raise NotFound if the question has no answer."""
     index = open_question_index(app, run)
     number = index.number(question, benchmark)
     if number is None:
-        raise Missing(f"The run {run} has no answer to a question {question[:60]}.")
+        raise NotFound(f"The run {run} has no answer to a question {question[:60]}.")
     return index, number
 
 

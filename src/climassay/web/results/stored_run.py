@@ -20,11 +20,11 @@ from climassay.questions import Question
 from climassay.records import tables
 from climassay.records.database import Database
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
-from climassay.records.store import cached
+from climassay.records.store import cached_value
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table, counted
 from climassay.reporting.html import report_data, report_from_data
 from climassay.web.app_state import AppState, ResultCache
-from climassay.web.failures import Missing
+from climassay.web.failures import NotFound
 
 MANY_ROWS = 4000
 """The page content of a run with more stored result rows than this is cached in the records, not only in memory."""
@@ -120,15 +120,15 @@ class StoredRun:
 
 
 def find_run_summary(app: AppState, run: str) -> RunSummary:
-    """Return the summary of a run, or raise Missing if there is no run with the id."""
+    """Return the summary of a run, or raise NotFound if there is no run with the id."""
     try:
         return require_run(app.database, run)
     except RecordsError:
-        raise Missing(f"There is no run {run[:40]}.") from None
+        raise NotFound(f"There is no run {run[:40]}.") from None
 
 
 def find_stored_run(app: AppState, run: str) -> StoredRun:
-    """Return a run with its results, or raise Missing if there is no run with the id.
+    """Return a run with its results, or raise NotFound if there is no run with the id.
 
     Runs that have ended are cached in memory; a running one is read from the database at every call.
     """
@@ -175,9 +175,9 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
         return compute() if wait or n_rows <= MANY_ROWS else None
     if n_rows <= MANY_ROWS:
         return app.computed.get(cache_key, compute)
-    if cache_key not in app.computed and not wait and cached(app.database, cache_key) is None:
+    if cache_key not in app.computed and not wait and cached_value(app.database, cache_key) is None:
         return None
-    result: dict[str, Any] = app.computed.get(cache_key, lambda: cached(app.database, cache_key, compute))
+    result: dict[str, Any] = app.computed.get(cache_key, lambda: cached_value(app.database, cache_key, compute))
     return result
 
 
@@ -329,12 +329,7 @@ def _generation_report(run: StoredRun, _published: str) -> Report:
 
 _EXPERIMENT_TABLES = ("experiment", "cells", "questions", "passages", "metric_sources", "predictions")
 _REPORT_BUILDERS: Sequence[tuple[str, str, ReportBuilder, tuple[str, ...]]] = (
-    (
-        "",
-        "report",
-        lambda run, _published: report_from_data(run.details.results["report"][0]),
-        ("judges", "probe"),
-    ),
+    ("", "report", lambda run, _published: report_from_data(run.details.results["report"][0]), ("judges", "probe")),
     ("evaluate run", "outcomes", run_experiment_report, _EXPERIMENT_TABLES),
     ("evaluate mcq", "outcomes", run_experiment_report, _EXPERIMENT_TABLES),
     ("", "transcript", _factcheck_report, ("published",)),

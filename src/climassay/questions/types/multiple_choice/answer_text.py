@@ -12,9 +12,9 @@ from climassay.questions.thoughts import separate_thoughts
 
 MAX_OBJECTS = 20
 """Maximum number of opening braces in an answer at which parsing of a JSON object is tried."""
-MAX_DICTIONARY = 2000
+MAX_DICTIONARY_LENGTH = 2000
 """Maximum number of characters of a Python dictionary in an answer."""
-MAX_BOX = 300
+MAX_BOX_LENGTH = 300
 """Maximum number of characters in a LaTeX box that names an option."""
 _SQUARED_LETTERS = {
     code: chr(65 + (code - first_code))
@@ -131,7 +131,7 @@ def _parse_object(text: str, position: int) -> tuple[dict[Any, Any], int]:
     with suppress(ValueError, RecursionError):
         data, end = json.JSONDecoder(strict=False).raw_decode(text, position)
         return (data, end) if isinstance(data, dict) else ({}, end)
-    brace_index = text.find("}", position, position + MAX_DICTIONARY)
+    brace_index = text.find("}", position, position + MAX_DICTIONARY_LENGTH)
     if brace_index > 0:
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
             data = ast.literal_eval(text[position : brace_index + 1])
@@ -139,12 +139,12 @@ def _parse_object(text: str, position: int) -> tuple[dict[Any, Any], int]:
     return {}, position + 1
 
 
-def replace_boxes(text: str, read: Callable[[str], int | None]) -> str:
+def replace_boxes(text: str, find_letter: Callable[[str], int | None]) -> str:
     r"""Replace each ``\boxed{...}`` by a line ``answer: LETTER``, or by a line ``formula`` if it names no option.
 
     Args:
         text: Answer of a model.
-        read: Function that returns the index of the option that the content of a box names, or None.
+        find_letter: Function that returns the index of the option that the content of a box names, or None.
     """
     parts = []
     position = 0
@@ -156,7 +156,7 @@ def replace_boxes(text: str, read: Callable[[str], int | None]) -> str:
             depth += {"{": 1, "}": -1}.get(text[end], 0)
             end += 1
         content = text[box.end() : end - (depth == 0)]
-        letter = read(content) if len(content) < MAX_BOX else None
+        letter = find_letter(content) if len(content) < MAX_BOX_LENGTH else None
         names_several_letters = (
             letter is None and len(re.findall(r"(?<!\w)[A-Za-z](?!\w)", content)) > 1 and "\\" not in content
         )
@@ -175,8 +175,8 @@ def find_repeated_option(text: str, texts: Sequence[str]) -> int | None:
         index for index, option in enumerate(texts) if strip_markup(unicodedata.normalize("NFKC", option)) == answer
     ]
     if len(indices) != 1:
-        exact_answer = strip_markup(text, fold=False)
-        indices = [index for index in indices if strip_markup(texts[index], fold=False) == exact_answer]
+        exact_answer = strip_markup(text, fold_case=False)
+        indices = [index for index in indices if strip_markup(texts[index], fold_case=False) == exact_answer]
     return indices[0] if len(indices) == 1 else None
 
 
@@ -219,10 +219,10 @@ def find_marked_option(text: str, options: int) -> tuple[int | None, str]:
     return correct_options[0], "\n".join(other_lines)
 
 
-def strip_markup(text: str, fold: bool = True) -> str:
-    """Remove markup, and quotation marks, brackets and punctuation around a text; fold its case if ``fold`` is True."""
+def strip_markup(text: str, fold_case: bool = True) -> str:
+    """Remove markup, and quotation marks, brackets and punctuation around a text; optionally fold its case."""
     words = " ".join(re.sub(r"[*_`]", "", text).split()).strip(" \t.\"'“”‘’«»()[]")
-    return words.casefold() if fold else words
+    return words.casefold() if fold_case else words
 
 
 def is_variable(text: str, start: int, end: int) -> bool:

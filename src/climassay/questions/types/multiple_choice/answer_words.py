@@ -62,8 +62,8 @@ class WordClass(Flag):
 
 
 @cache
-def lexicon() -> tuple[dict[str, WordClass], re.Pattern[str]]:
-    """Return the classes of each word by its folded form, and a pattern of words and punctuation marks."""
+def load_lexicon() -> tuple[dict[str, WordClass], re.Pattern[str]]:
+    """Load the classes of each word by its folded form, and a pattern that matches words and punctuation marks."""
     classes: dict[str, WordClass] = {}
     for name, words in tomllib.loads(WORDS.read_text(encoding="utf-8")).items():
         for word in map(fold_word, words.split()):

@@ -22,7 +22,7 @@ from climassay.questions.types.multiple_choice.answer_text import (
     replace_json,
     strip_markup,
 )
-from climassay.questions.types.multiple_choice.answer_words import WORD_CHARACTER, WordClass, fold_word, lexicon
+from climassay.questions.types.multiple_choice.answer_words import WORD_CHARACTER, WordClass, fold_word, load_lexicon
 
 MAX_STATEMENT_WORDS = 16
 """Maximum number of words between a letter and the word that makes it the answer."""
@@ -75,17 +75,17 @@ class Mention(NamedTuple):
     """Indices of the options."""
 
 
-class StatedLetter(NamedTuple):
+class Statement(NamedTuple):
     """Statement that a letter is the answer."""
 
     letter: int | None
     """Index of the option; None if several letters are stated at once."""
-    explicit: bool
+    is_explicit: bool
     """Whether the letter is stated as the answer, rather than called correct ("C is correct") or alone in the last
     line. An explicit statement is overruled only by a later explicit statement."""
-    position: int
+    first: int
     """Index of the first token."""
-    end: int
+    last: int
     """Index of the last token."""
 
 
@@ -110,19 +110,19 @@ def _choose(text: str, options: int, texts: Sequence[str], depth: int) -> int | 
     text = normalise_answer(replace_json(text))
     text = replace_boxes(text, lambda content: _choose(content, options, (), depth - 1) if depth else None)
     marked_option, text = find_marked_option(text, options)
-    reader = _AnswerReader(text, options, texts)
-    choice = reader.find_choice()
+    finder = _ChoiceFinder(text, options, texts)
+    choice = finder.find_choice()
     if marked_option is not None:
         return marked_option if choice in (marked_option, None) else None
-    if choice is None and texts and not reader.mentions:
+    if choice is None and texts and not finder.mentions:
         repeated_option = find_repeated_option(text, texts)
         if repeated_option is not None:
             return repeated_option
-        return _AnswerReader(label_options(text, texts), options).find_choice(accepts_only_label=False)
-    return None if choice is None or reader.is_contradicted(choice, texts) else choice
+        return _ChoiceFinder(label_options(text, texts), options).find_choice(accepts_only_label=False)
+    return None if choice is None or finder.is_contradicted(choice, texts) else choice
 
 
-class _AnswerReader:
+class _ChoiceFinder:
     """Finds the option that a normalised answer chooses."""
 
     def __init__(self, text: str, options: int, texts: Sequence[str] = ()) -> None:
@@ -142,28 +142,28 @@ class _AnswerReader:
         if not statements:
             return self._find_only_label() if accepts_only_label else None
         last_statement = statements[-1]
-        explicit_statements = [statement for statement in statements if statement.explicit]
+        explicit_statements = [statement for statement in statements if statement.is_explicit]
         if (
-            not last_statement.explicit
+            not last_statement.is_explicit
             and explicit_statements
             and explicit_statements[-1].letter != last_statement.letter
         ):
-            start, end = explicit_statements[-1].end, last_statement.position
+            start, end = explicit_statements[-1].last, last_statement.first
             tokens_between = (*self.tokens[start : min(start + 8, end)], *self.tokens[max(start, end - 12) : end])
             if self._ends_alone():
                 tokens_between = tuple(token for token in self.tokens[start:end] if token.classes & W.RETRACT)
             if not any(token.classes & (W.NOT | W.RETRACT | W.BUT) or token.text == "?" for token in tokens_between):
                 return None
-        implicit_letters = {statement.letter for statement in statements if not statement.explicit}
+        implicit_letters = {statement.letter for statement in statements if not statement.is_explicit}
         if last_statement.letter is None or (not explicit_statements and len(implicit_letters) > 1):
             return None
         if any(
-            letter == last_statement.letter and position > last_statement.position for letter, position in self.rejected
+            letter == last_statement.letter and position > last_statement.first for letter, position in self.rejected
         ):
             return None
-        tokens_after = self.tokens[last_statement.end + 1 :]
+        tokens_after = self.tokens[last_statement.last + 1 :]
         is_retracted = any(token.classes & W.RETRACT for token in tokens_after) or any(
-            self._answers_no(position) for position in range(last_statement.end + 1, len(self.tokens))
+            self._answers_no(position) for position in range(last_statement.last + 1, len(self.tokens))
         )
         return None if is_retracted or self._is_denied(tokens_after) else last_statement.letter
 
@@ -188,7 +188,7 @@ class _AnswerReader:
 
     @staticmethod
     def _tokenise(text: str, options: int) -> Iterator[Token]:
-        classes, pattern = lexicon()
+        classes, pattern = load_lexicon()
         for match in pattern.finditer(text):
             word = match[0]
             letter = None
@@ -209,14 +209,7 @@ class _AnswerReader:
                     word_class = W.IT | W.LINK
             if fold_word(word) == "wait" and not re.search(r"(?:\A|[.!?,;:…—–\n(-])\s*\Z", text[: match.start()][-4:]):
                 word_class &= ~W.RETRACT
-            if fold_word(word) == "also" and text[: match.start()].rstrip(" ")[-1:] not in (
-                "",
-                ".",
-                "\n",
-                "!",
-                "?",
-                ";",
-            ):
+            if fold_word(word) == "also" and text[: match.start()].rstrip(" ")[-1:] not in {"", *".\n!?;"}:
                 word_class &= ~W.SO  # the English word, not the German one
             yield Token(word, word_class, letter, match.start(), match.end())
 
@@ -326,7 +319,7 @@ class _AnswerReader:
 
     # Statements
 
-    def _find_statement(self, mention: Mention) -> StatedLetter | None:
+    def _find_statement(self, mention: Mention) -> Statement | None:
         """Return the statement that a mention makes, or None; rejected letters are added to ``self.rejected``."""
         classes_before, start = self._classes_before(mention.first)
         classes_after, is_negated = self._classes_after(mention.last)
@@ -368,7 +361,7 @@ class _AnswerReader:
         )
         if not (is_explicit or is_called_correct) or (self._is_label(mention) and self._begins_list(mention)):
             return None
-        return StatedLetter(letter, is_explicit, mention.first, mention.last)
+        return Statement(letter, is_explicit, mention.first, mention.last)
 
     def _is_praised(self, mention: Mention) -> bool:
         """Return whether the words after a letter say that the option fits best, as in "C best describes"."""
@@ -610,13 +603,8 @@ class _AnswerReader:
         while previous_index >= 0 and self._text_at(previous_index) in _OPENING_CHARACTERS | {"-", "–"}:
             previous_index -= 1
         text_after = self._text_at(mention.last + 1)
-        return (previous_index < 0 or self._text_at(previous_index) in {"\n", ".", ";", ",", "!"}) and text_after in (
-            ")",
-            ".",
-            ":",
-            "]",
-            "-",
-        )
+        begins_clause = previous_index < 0 or self._text_at(previous_index) in {"\n", ".", ";", ",", "!"}
+        return begins_clause and text_after in {")", ".", ":", "]", "-"}
 
     def _is_repeated(self, mention: Mention) -> bool:
         """Return whether another letter follows immediately, as in degenerate answers ("B B B")."""

@@ -10,7 +10,7 @@ from climassay.errors import InputError
 from climassay.questions.types import LETTERS
 
 _LABEL = re.compile(r"\s*(?:\(\s*([A-Za-z]|\d{1,2})\s*\)|([A-Za-z]|\d{1,2})\s*(?:\)|[.:](?=\s)))\s*(?=\S)")
-_BRACKETS_AND_MARKS = "()[]{}.: \t"
+_BRACKETS_AND_PUNCTUATION = "()[]{}.: \t"
 _BEFORE_LABEL = re.compile(r"(?:option|choice|answer)[\s_-]*(?=\w{1,2}\Z)")
 _LOOKALIKE_LETTERS = str.maketrans("АСΑΒΕ", "ACABE")
 """Latin letter for each Cyrillic and Greek capital that looks like it, except those that are labels of another option
@@ -94,13 +94,14 @@ def _fold_lookalikes(text: str) -> str:
 
 
 def _strip_marks(key: str) -> str:
-    return _BEFORE_LABEL.sub("", _fold_lookalikes(key).strip(_BRACKETS_AND_MARKS).lower())
+    return _BEFORE_LABEL.sub("", _fold_lookalikes(key).strip(_BRACKETS_AND_PUNCTUATION).lower())
 
 
 def _match_texts(key: str, options: LabelledOptions) -> set[int]:
-    """Return a set with the index of the option whose text equals a key, or an empty set if there is none.
+    """Return the index of the option whose text matches a key, as a set; empty if there is none.
 
-    If several options match apart from case, look-alike characters and a full stop, only an exact match counts.
+    Case, look-alike characters and a final full stop are ignored. If several options match, only an option whose text
+    is identical with the key counts.
     """
     folded_key = _fold_text(key)
     matches = {index for index, text in enumerate(options.texts) if _fold_text(text) == folded_key}

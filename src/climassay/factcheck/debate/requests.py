@@ -1,7 +1,7 @@
 """Debates as coroutines: generators that yield requests and are sent the answers.
 
-A step yields a tuple of :data:`Request` and is sent the answers in the same order; its return value is its result.
-:func:`gather` advances several steps together. The steps of many debates run concurrently in a
+A generator yields a tuple of :data:`Request` and is sent the answers in the same order; its return value is its result.
+:func:`gather` advances several generators together. Many debates run concurrently in a
 :class:`~climassay.factcheck.debate.scheduler.DebateScheduler`.
 """
 
@@ -77,62 +77,65 @@ class FoundPassage:
 
 Request = TextRequest | SearchRequest | EntailmentRequest
 """Request of a debate, sent to a model or a search."""
-Steps = Generator[tuple[Request, ...], list[Any], T]
+RequestGenerator = Generator[tuple[Request, ...], list[Any], T]
 """Coroutine that yields requests, receives their answers and returns a result of type ``T``."""
 
 
-def request_text(model: str, request: GenerationRequest) -> Steps[Completion]:
+def request_text(model: str, request: GenerationRequest) -> RequestGenerator[Completion]:
     """Request one completion from a model."""
     [answer] = yield (TextRequest(model, request),)
     assert isinstance(answer, Completion)
     return answer
 
 
-def gather(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
-    """Advance several steps together, combining their requests.
-
-    Returns:
-        The results of the steps, in order.
-    """
+def gather(generators: Sequence[RequestGenerator[T]]) -> RequestGenerator[list[T]]:
+    """Advance several generators together, combining their requests, and return their results in order."""
     results: dict[int, T] = {}
-    answers: dict[int, list[Any] | None] = dict.fromkeys(range(len(steps)))
+    answers: dict[int, list[Any] | None] = dict.fromkeys(range(len(generators)))
     while True:
         pending_requests: dict[int, tuple[Request, ...]] = {}
-        for index, step_answers in answers.items():
+        for index, own_answers in answers.items():
             try:
-                pending_requests[index] = (
-                    next(steps[index]) if step_answers is None else steps[index].send(step_answers)
-                )
+                pending_requests[index] = send_answers(generators[index], own_answers)
             except StopIteration as end:
                 results[index] = end.value
         if not pending_requests:
-            return [results[index] for index in range(len(steps))]
+            return [results[index] for index in range(len(generators))]
         flat_answers = iter((yield tuple(request for requests in pending_requests.values() for request in requests)))
         answers = {index: list(islice(flat_answers, len(requests))) for index, requests in pending_requests.items()}
 
 
+def send_answers(generator: RequestGenerator[T], answers: list[Any] | None) -> tuple[Request, ...]:
+    """Send a generator its answers, or start it if ``answers`` is None, and return its next requests.
+
+    Raises:
+        StopIteration: The generator has ended; the exception's ``value`` is its result.
+    """
+    return next(generator) if answers is None else generator.send(answers)
+
+
 @dataclass(slots=True)
-class Ledger:
-    """Running totals of the requests of a debate."""
+class UsageTotals:
+    """Token usage and failures of the requests of a debate so far."""
 
     usage: Usage = field(default_factory=Usage)
     failures: int = 0
     """Number of failed requests."""
 
 
-def count_usage(steps: Steps[T], ledger: Ledger) -> Steps[T]:
-    """Run steps and add the token usage and failures of their requests to a ledger."""
+def count_usage(generator: RequestGenerator[T], totals: UsageTotals) -> RequestGenerator[T]:
+    """Run a generator and add the token usage and failures of its requests to ``totals``."""
     try:
-        requests = next(steps)
+        requests = next(generator)
         while True:
             answers = yield requests
             for answer in answers:
                 if isinstance(answer, Completion):
-                    ledger.failures += answer.error is not None
-                    ledger.usage += answer.usage
+                    totals.failures += answer.error is not None
+                    totals.usage += answer.usage
                 else:
-                    ledger.failures += answer is None
-            requests = steps.send(answers)
+                    totals.failures += answer is None
+            requests = generator.send(answers)
     except StopIteration as end:
         result: T = end.value
         return result

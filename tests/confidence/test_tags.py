@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence.extraction import extract
-from climassay.confidence.marks import find_likelihoods, find_tags, is_opinion
-from climassay.confidence.vocabulary import LIKELIHOODS, TAGS
+from climassay.confidence.tags import find_likelihoods, find_tags, is_opinion
+from climassay.confidence.vocabulary import LEVELS, LIKELIHOODS
 from climassay.corpus import Block, Document
 
 ONE_MARK = [
@@ -46,7 +46,7 @@ def test_a_mark_is_found_where_it_stands(text, words, levels):
     (mark,) = find_tags(text)
     assert text[mark.start : mark.end] == words
     assert mark.levels == levels
-    assert mark.tag == levels[-1]
+    assert mark.level == levels[-1]
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_ordinary_words_are_no_marks(text):
 def test_brackets_of_several_levels_give_one_mark_each_with_its_scope():
     text = "Droughts increase (NES: high confidence; WAF, CAF: medium confidence)."
     first, second = find_tags(text)
-    assert (first.tag, first.scope) == ("high", "NES")
-    assert (second.tag, second.scope) == ("medium", "WAF, CAF")
+    assert (first.level, first.scope) == ("high", "NES")
+    assert (second.level, second.scope) == ("medium", "WAF, CAF")
     assert first.bracket == second.bracket
-    assert text[slice(*first.outer_span)] == "(NES: high confidence; WAF, CAF: medium confidence)"
+    assert text[slice(*first.span_with_brackets)] == "(NES: high confidence; WAF, CAF: medium confidence)"
 
 
 def test_a_further_level_without_its_noun_has_its_own_scope():
@@ -80,14 +80,14 @@ def test_a_further_level_without_its_noun_has_its_own_scope():
         (("low",), "for hail"),
     ]
     text = "Confidence is high for heat, medium for rain, and very low for hail."
-    assert [mark.tag for mark in find_tags(text)] == ["high", "medium", "very low"]
+    assert [mark.level for mark in find_tags(text)] == ["high", "medium", "very low"]
     text = "Seas rise (high confidence in the Arctic, and low-lying islands)."
-    assert [mark.tag for mark in find_tags(text)] == ["high"]
+    assert [mark.level for mark in find_tags(text)] == ["high"]
 
 
 def test_evidence_agreement_and_likelihood_of_the_same_brackets():
     (mark,) = find_tags("It works (medium confidence: low evidence, high agreement, likely).")
-    assert (mark.tag, mark.evidence, mark.agreement, mark.likelihood) == ("medium", "limited", "high", ("likely",))
+    assert (mark.level, mark.evidence, mark.agreement, mark.likelihood) == ("medium", "limited", "high", ("likely",))
     (mark,) = find_tags("It works (robust evidence, high agreement).")
     assert (mark.levels, mark.evidence, mark.agreement, mark.in_brackets) == ((), "robust", "high", True)
     (mark,) = find_tags("There is medium evidence and low agreement that it works.")
@@ -101,7 +101,7 @@ def test_a_sentence_in_brackets_has_running_marks():
         "Storms shift (Section 4 concluded that there is low confidence in the attribution of changes in their number)."
     )
     (mark,) = find_tags(text)
-    assert (mark.tag, mark.in_brackets) == ("low", False)
+    assert (mark.level, mark.in_brackets) == ("low", False)
 
 
 def test_a_hyphenated_mark_before_a_noun_is_attributive():
@@ -135,8 +135,9 @@ def test_comparisons_are_no_terms_of_likelihood():
 
 
 pieces = st.sampled_from(
-    [*TAGS, "confidence", " confidence", "(", ")", "[", "]", "{", "}", " to ", "; ", ", ", "-", "\n", "robust evidence",
-     "high agreement", "likely", "very ", "there is ", " that ", "\u00ad", "*", "12", ". ", "é", "\x00"]
+    [*LEVELS, "confidence", " confidence", "(", ")", "[", "]", "{", "}", " to ", "; ", ", ", "-", "\n",
+     "robust evidence", "high agreement", "likely", "very ", "there is ", " that ", "\u00ad", "*", "12", ". ", "é",
+     "\x00"]
 )  # fmt: skip
 
 
@@ -146,14 +147,14 @@ def test_marks_lie_in_the_text_in_order_and_apart(text):
     last = 0
     for mark in marks:
         assert last <= mark.start < mark.end <= len(text)
-        assert mark.outer_span[0] <= mark.start < mark.end <= mark.outer_span[1]
+        assert mark.span_with_brackets[0] <= mark.start < mark.end <= mark.span_with_brackets[1]
         last = mark.end
 
 
-@given(st.sampled_from(TAGS), st.text(alphabet="abc xyz,.", max_size=30), st.text(alphabet="abc xyz,.", max_size=30))
+@given(st.sampled_from(LEVELS), st.text(alphabet="abc xyz,.", max_size=30), st.text(alphabet="abc xyz,.", max_size=30))
 def test_a_plain_mark_is_found_among_any_words(tag, before, after):
     found = find_tags(f"{before} ({tag} confidence) {after}")
-    assert [mark.tag for mark in found] == [tag]
+    assert [mark.level for mark in found] == [tag]
 
 
 OF_PEOPLE = [

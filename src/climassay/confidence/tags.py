@@ -1,9 +1,9 @@
-"""Marks: calibrated terms in a text, that is levels of confidence, evidence, agreement and terms of likelihood.
+"""Tags: calibrated terms in a text, that is levels of confidence, evidence, agreement and terms of likelihood.
 
 Reports write them in brackets after what they qualify, ``(high confidence)``, ``(robust evidence, high agreement)``,
 and in running words, ``there is medium confidence that``. Text extraction leaves breaks in them, ``(hi gh
 confidence)``, and joins footnote numbers to them, ``(high confidence12)``. :mod:`climassay.confidence.extraction`
-determines which words a mark qualifies.
+determines which words a tag qualifies.
 
 Words about the certainty of other people ("farmers report high confidence in seasonal forecasts", "respondents thought
 it likely") are not calibrated terms. They are recognised by the people or by the object of their confidence.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, cast
 
-from climassay.confidence.vocabulary import TAGS, Agreement, EvidenceRating, Likelihood, Tag
+from climassay.confidence.vocabulary import LEVELS, Agreement, EvidenceRating, Level, Likelihood
 
 _PEOPLE = (
     r"(?:farmer|smallholder|grower|herder|pastoralist|fisher|forester|producer|worker|employee|household|famil(?:y|ie)|"
@@ -71,7 +71,7 @@ _ASSESSMENT = re.compile(
 )
 
 
-def is_held_by_people(text: str, start: int, end: int) -> bool:
+def is_trust_of_people(text: str, start: int, end: int) -> bool:
     """Return whether ``text[start:end]``, for example "high confidence", refers to people's trust in something."""
     preceding_text = text[max(0, start - 140) : start]
     if _SOCIAL_TRUST.match(text, end):
@@ -94,13 +94,13 @@ def is_opinion(text: str, start: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class TagMark:
+class Tag:
     """Calibrated terms that belong together: a level of confidence, or evidence and agreement without a level."""
 
     start: int
     end: int
     """Index after the last character of the words ``text[start:end]``, which exclude the brackets around them."""
-    levels: tuple[Tag, ...] = ()
+    levels: tuple[Level, ...] = ()
     """Levels of confidence: one, two for a range such as "medium to high confidence" (lower first), or none."""
     likelihood: tuple[Likelihood, ...] = ()
     """Terms of likelihood in the same brackets; :func:`find_likelihoods` returns those in running text."""
@@ -118,7 +118,7 @@ class TagMark:
     no predicate."""
 
     @property
-    def tag(self) -> Tag | None:
+    def level(self) -> Level | None:
         """Level of confidence, or the upper end of a range (Maiya 2024, section 4.3.1); None if there is no level."""
         return self.levels[-1] if self.levels else None
 
@@ -128,7 +128,7 @@ class TagMark:
         return self.bracket is not None
 
     @property
-    def outer_span(self) -> tuple[int, int]:
+    def span_with_brackets(self) -> tuple[int, int]:
         """Start and end of the terms, including the brackets around them."""
         return self.bracket or (self.start, self.end)
 
@@ -242,7 +242,7 @@ _TRANSLATED_LIKELIHOODS: dict[Likelihood, re.Pattern[str]] = {
     ).items()
 }
 """Patterns of likelihood terms in French and Spanish, except "probable", which is also an English word."""
-_WORDS_OF_MARKS = ("confiden", "confiance", "confianza", "evidence", "agreement", "likely", "certain")
+_TAG_WORDS = ("confiden", "confiance", "confianza", "evidence", "agreement", "likely", "certain")
 _OMITTED_CHARACTERS = dict.fromkeys(map(ord, "-\u00ad\u2010\ufffe"))
 _OPEN, _CLOSE = "([{", ")]}"
 _QUOTES = tuple("“”\"„«»‘’'")
@@ -255,7 +255,7 @@ _NEGATION_WINDOW = 60
 _NOT_SCOPE = re.compile(r"^[\s,;:.*_–—-]+|[\s,;:*_–—-]+$")
 
 
-def find_tags(text: str) -> list[TagMark]:
+def find_tags(text: str) -> list[Tag]:
     """Return the groups of calibrated terms in a text, in order.
 
     These terms are:
@@ -275,7 +275,7 @@ def find_tags(text: str) -> list[TagMark]:
     """
     # Few sentences have a calibrated word; this test is faster than the patterns.
     compact_text = "".join(text.split()).translate(_OMITTED_CHARACTERS).lower()
-    if not any(word in compact_text for word in _WORDS_OF_MARKS):
+    if not any(word in compact_text for word in _TAG_WORDS):
         return []
     brackets = _find_brackets(text)
     phrases = [
@@ -285,26 +285,26 @@ def find_tags(text: str) -> list[TagMark]:
         if not _NEGATION_BEFORE.search(text[max(0, phrase.start() - _NEGATION_WINDOW) : phrase.start()])
         and not _NEGATION_AFTER.match(text, phrase.end())
     ]
-    marks: list[TagMark] = []
+    tags: list[Tag] = []
     by_bracket: dict[tuple[int, int], list[re.Match[str]]] = {}
     for phrase in phrases:
         bracket = _find_enclosing_bracket(brackets, phrase.start(), phrase.end())
         if bracket is None or _is_sentence(text, bracket):
             is_quoted = text[phrase.start() - 1 : phrase.start()] in _QUOTES and text[phrase.end() :][:1] in _QUOTES
-            if not is_quoted and not is_held_by_people(text, phrase.start(), phrase.end()):
-                marks.append(_make_mark_in_text(text, phrase))
+            if not is_quoted and not is_trust_of_people(text, phrase.start(), phrase.end()):
+                tags.append(_parse_running_tag(text, phrase))
         else:
             by_bracket.setdefault(bracket, []).append(phrase)
     for bracket, bracket_phrases in by_bracket.items():
-        marks += _make_marks_in_bracket(text, bracket, bracket_phrases)
-    marks += [
-        mark
-        for mark in (*_find_predicates(text), *_find_labelled_levels(text, brackets))
-        if not any(phrase.start() < mark.end and mark.start < phrase.end() for phrase in phrases)
+        tags += _parse_bracketed_tags(text, bracket, bracket_phrases)
+    tags += [
+        tag
+        for tag in (*_find_predicates(text), *_find_labelled_levels(text, brackets))
+        if not any(phrase.start() < tag.end and tag.start < phrase.end() for phrase in phrases)
     ]
-    occupied_spans = {*by_bracket, *(mark.outer_span for mark in marks)}
-    marks += _find_marks_without_level(text, brackets, sorted(occupied_spans))
-    return sorted(marks, key=lambda mark: (mark.start, mark.end))
+    occupied_spans = {*by_bracket, *(tag.span_with_brackets for tag in tags)}
+    tags += _find_tags_without_level(text, brackets, sorted(occupied_spans))
+    return sorted(tags, key=lambda tag: (tag.start, tag.end))
 
 
 def find_likelihoods(text: str) -> list[LikelihoodTerm]:
@@ -327,7 +327,7 @@ def find_likelihoods(text: str) -> list[LikelihoodTerm]:
     return sorted(results)
 
 
-_LEVEL = "|".join(sorted(TAGS, key=len, reverse=True)).replace(" ", r"\s+")
+_LEVEL = "|".join(sorted(LEVELS, key=len, reverse=True)).replace(" ", r"\s+")
 _RATING_WORDS = (
     r"(?:(?:therefore|still|now|also|only|thus|hence|generally|overall|however|currently|mostly|assessed|rated|judged|"
     r"considered|deemed|estimated|found|as|to\s+be|being|at)\s+)*"
@@ -407,7 +407,7 @@ _NEGATION_AFTER = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)
 """Pattern of a negation after a level in running text: "high confidence is not warranted"."""
 
 
-def _find_predicates(text: str) -> Iterator[TagMark]:
+def _find_predicates(text: str) -> Iterator[Tag]:
     """Yield the levels that predicates state, as in "confidence in more hail is low" or "we are highly confident that".
 
     Conditions ("where confidence is low"), negations and people's trust are skipped.
@@ -418,28 +418,28 @@ def _find_predicates(text: str) -> Iterator[TagMark]:
         if (
             _POSSESSIVE.search(text[:start])
             or _CONDITION.search(text[:start])
-            or is_held_by_people(text, noun_start, noun_start + 10)
+            or is_trust_of_people(text, noun_start, noun_start + 10)
         ):
             continue
         words = (match["first"], match["last"])
         level_words = {" ".join(word.lower().split()) for word in words if word is not None}
         if match["last"] is not None and " and " in text[match.end("first") : end] and not match["varies"]:
             continue  # "confidence in A and B is low and high" does not say which is which
-        levels = tuple(tag for tag in TAGS if tag in level_words)
-        yield TagMark(start, end, levels, subject=None if match["about"] is None else match.span("about"))
-        for level in _iterate_further_levels(text, end):
-            yield TagMark(*level.span("level"), _to_levels(level["level"]))
+        levels = tuple(level for level in LEVELS if level in level_words)
+        yield Tag(start, end, levels, subject=None if match["about"] is None else match.span("about"))
+        for further_level in _iterate_further_levels(text, end):
+            yield Tag(*further_level.span("level"), _to_levels(further_level["level"]))
     for match in _CONFIDENT_PREDICATE.finditer(text):
-        yield TagMark(*match.span(), ("high",))
+        yield Tag(*match.span(), ("high",))
 
 
-def _find_labelled_levels(text: str, brackets: list[tuple[int, int]]) -> Iterator[TagMark]:
+def _find_labelled_levels(text: str, brackets: list[tuple[int, int]]) -> Iterator[Tag]:
     for match in _LABELLED_LEVEL.finditer(text):
         start, end = match.span()
-        if not is_held_by_people(text, start, end) and not _POSSESSIVE.search(text[:start]):
+        if not is_trust_of_people(text, start, end) and not _POSSESSIVE.search(text[:start]):
             words = [match["first"], match["last"] or ""]
-            levels = tuple(tag for tag in TAGS if tag in [" ".join(word.lower().split()) for word in words])
-            yield TagMark(start, end, levels, bracket=_find_enclosing_bracket(brackets, start, end))
+            levels = tuple(level for level in LEVELS if level in [" ".join(word.lower().split()) for word in words])
+            yield Tag(start, end, levels, bracket=_find_enclosing_bracket(brackets, start, end))
 
 
 def _find_brackets(text: str) -> list[tuple[int, int]]:
@@ -470,21 +470,21 @@ def _is_sentence(text: str, bracket: tuple[int, int]) -> bool:
     return is_long and _SENTENCE_IN_BRACKETS.search(remaining_text) is not None
 
 
-def _parse_levels(match: re.Match[str]) -> tuple[Tag, ...]:
+def _parse_levels(match: re.Match[str]) -> tuple[Level, ...]:
     results = set()
     for prefix in ("a", "b"):
         for name in ("low", "medium", "high"):
             if match[prefix + name] is not None:
                 results.add(f"very {name}" if match[f"{prefix}very"] is not None and name != "medium" else name)
                 break
-    return tuple(tag for tag in TAGS if tag in results)
+    return tuple(level for level in LEVELS if level in results)
 
 
-def _make_mark_in_text(text: str, phrase: re.Match[str]) -> TagMark:
+def _parse_running_tag(text: str, phrase: re.Match[str]) -> Tag:
     start, end = phrase.span()
     # Evidence and agreement in the next brackets: "very high confidence (robust evidence)".
     next_bracket = re.match(r"\s*\(([^()]{0,80})\)", text[end : end + 90])
-    return TagMark(
+    return Tag(
         start,
         end,
         _parse_levels(phrase),
@@ -494,8 +494,8 @@ def _make_mark_in_text(text: str, phrase: re.Match[str]) -> TagMark:
     )
 
 
-def _make_marks_in_bracket(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
-    """Yield a mark for each level in brackets; the words between two levels are divided between the two marks."""
+def _parse_bracketed_tags(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[Tag]:
+    """Yield a tag for each level in brackets; the words between two levels are divided between the two tags."""
     boundaries = [bracket[0] + 1]
     for left_match, right_match in pairwise(phrases):
         text_between = text[left_match.end() : right_match.start()]
@@ -507,21 +507,21 @@ def _make_marks_in_bracket(text: str, bracket: tuple[int, int], phrases: list[re
     boundaries.append(bracket[1] - 1)
     for phrase, start, end in zip(phrases, boundaries, boundaries[1:], strict=False):
         further_levels = list(_iterate_further_levels(text[:end], phrase.end()))
-        scope_ends = [*(level.start("connector") for level in further_levels), end]
-        mark_text = text[start : scope_ends[0]]
-        yield TagMark(
+        scope_ends = [*(further_level.start("connector") for further_level in further_levels), end]
+        tag_text = text[start : scope_ends[0]]
+        yield Tag(
             phrase.start(),
             phrase.end(),
             _parse_levels(phrase),
-            tuple(term.term for term in find_likelihoods(mark_text)),
-            _parse_evidence(mark_text),
-            _parse_agreement(mark_text),
+            tuple(likelihood.term for likelihood in find_likelihoods(tag_text)),
+            _parse_evidence(tag_text),
+            _parse_agreement(tag_text),
             bracket,
-            scope=_extract_scope(mark_text),
+            scope=_extract_scope(tag_text),
         )
-        for level, scope_end in zip(further_levels, scope_ends[1:], strict=True):
-            scope = _extract_scope(text[level.end("level") : scope_end])
-            yield TagMark(*level.span("level"), _to_levels(level["level"]), bracket=bracket, scope=scope)
+        for further_level, scope_end in zip(further_levels, scope_ends[1:], strict=True):
+            scope = _extract_scope(text[further_level.end("level") : scope_end])
+            yield Tag(*further_level.span("level"), _to_levels(further_level["level"]), bracket=bracket, scope=scope)
 
 
 def _iterate_further_levels(text: str, end: int) -> Iterator[re.Match[str]]:
@@ -531,8 +531,8 @@ def _iterate_further_levels(text: str, end: int) -> Iterator[re.Match[str]]:
         end = match.end()
 
 
-def _to_levels(words: str) -> tuple[Tag, ...]:
-    return (cast("Tag", " ".join(words.lower().split())),)
+def _to_levels(words: str) -> tuple[Level, ...]:
+    return (cast("Level", " ".join(words.lower().split())),)
 
 
 def _extract_scope(part: str) -> str:
@@ -561,10 +561,10 @@ def _parse_agreement(text: str) -> Agreement | None:
     return cast("Agreement", word if word in ("low", "medium") else "high")
 
 
-def _find_marks_without_level(
+def _find_tags_without_level(
     text: str, brackets: list[tuple[int, int]], occupied_spans: list[tuple[int, int]]
-) -> Iterator[TagMark]:
-    """Yield marks without a level: terms of evidence and agreement, and likelihood terms that are alone in brackets."""
+) -> Iterator[Tag]:
+    """Yield tags without a level: terms of evidence and agreement, and likelihood terms that are alone in brackets."""
 
     def is_free(start: int, end: int) -> bool:
         return not any(span_start < end and start < span_end for span_start, span_end in occupied_spans)
@@ -582,7 +582,7 @@ def _find_marks_without_level(
     for bracket, spans in groups.items():
         content = text[bracket[0] + 1 : bracket[1] - 1]
         terms = tuple(term.term for term in find_likelihoods(content))
-        yield TagMark(
+        yield Tag(
             spans[0][0],
             spans[-1][1],
             (),
@@ -599,10 +599,10 @@ def _find_marks_without_level(
         evidence, agreement = _parse_evidence(words), _parse_agreement(words)
         is_pair = not is_pair and bool(evidence and agreement and _PAIR_SEPARATOR.fullmatch(text[end:next_start]))
         if is_pair:
-            yield TagMark(start, next_end, (), (), evidence, agreement)
+            yield Tag(start, next_end, (), (), evidence, agreement)
     for start, end in brackets:
         content_text = text[start + 1 : end - 1]
         terms = tuple(term.term for term in find_likelihoods(content_text))
         fills_bracket = terms and not re.sub(r"\brange\b|[\s,;*_]", "", _LIKELIHOOD.sub("", content_text))
         if fills_bracket and is_free(start, end):
-            yield TagMark(start + 1, end - 1, (), terms, bracket=(start, end))
+            yield Tag(start + 1, end - 1, (), terms, bracket=(start, end))
