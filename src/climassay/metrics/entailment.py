@@ -163,7 +163,7 @@ class PromptedSupport:
         parts = nearest_parts(pairs, words=EVIDENCE_WORDS)
         values = [{"evidence": part, "claim": claim} for part, (_, claim) in zip(parts, pairs, strict=True)]
         probabilities = _option_probabilities(self._model, self._prompt, SUPPORT_OPTIONS, values)
-        return [None if row is None else Relations(*row, 0.0) for row in probabilities]
+        return [None if row is None else Relations(row[0], row[1], 0.0) for row in probabilities]
 
 
 def _option_probabilities(

@@ -26,7 +26,7 @@ from climassay.errors import ClimassayError, InputError
 from climassay.factcheck.results.page import list_notices
 from climassay.factcheck.transcript import cited_numbers
 from climassay.grounding.citations import AnswerSentence
-from climassay.grounding.text_check_result import problems
+from climassay.grounding.text_check_result import list_problems
 from climassay.learning import reweight
 from climassay.models.contract import Generator
 from climassay.models.provider import is_served
@@ -315,7 +315,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
                     text=sentence.text,
                     status=sentence.status,
                     marked=sentence.marked,
-                    problems=problems(sentence),
+                    problems=list_problems(sentence),
                     evidence=[
                         SentenceEvidence(
                             relation=evidence.relation, quotation=evidence.quotation, citation=evidence.citation
