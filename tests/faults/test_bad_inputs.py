@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -14,6 +16,7 @@ from command_line import run_command
 from faults import samples
 from faults.commands import BAD, READS, WITHOUT_FILES, WITHOUT_JSON, arguments, walk
 from generated_drafts import draft
+from web_routes import Site
 
 SECONDS = 60
 """No command needs as long to refuse an input, on however busy a machine."""
@@ -142,3 +145,18 @@ def test_a_name_that_is_no_text_can_be_told(tmp_path, climassay):
     code, out, err = climassay("metrics score", name, "--json")
     assert (code, out) == (2, "")
     assert "has no rows" in err
+
+
+def test_a_document_whose_name_is_no_text_is_added_and_its_file_can_be_had(tmp_path):
+    from climassay.api import documents
+
+    path = Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9.md"))
+    path.write_text("# Ice\n\nIce melts in the sea every summer.\n")
+    documents.add_documents("ice", [path], workspace=tmp_path / "w")
+    site = Site(tmp_path / "w")
+    client = site.visitor("annotator")
+    [document] = set(re.findall(r'/library/ice/documents/([^"/#?]+)', client.get("/library/ice").text))
+    answer = client.get(f"/library/ice/documents/{document}/original")
+    assert answer.content == path.read_bytes()
+    assert unquote(answer.headers["content-disposition"]).endswith("caf\ufffd.md")
+    site.close()
