@@ -79,6 +79,22 @@ def test_separators_are_told_from_the_marks_of_texts(text: str, names: list[str]
     assert table.rows[0] == first
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("text,,page\nSeas rise.,a note,5\nIce melts.,,6\n", ["text", "column 2", "page"]),
+        (",text,page\nsurvey,Seas rise.,5\n", ["column 1", "text", "page"]),
+        (",text,page\n0,Seas rise.,5\n1,Ice melts.,6\n", ["text", "page"]),
+        ('"","text","page"\n"1","Seas rise.","5"\n"2","Ice melts.","6"\n', ["text", "page"]),
+        ("text,page,\nSeas rise.,5,\nIce melts.,6,\n", ["text", "page"]),
+    ],
+)
+def test_columns_without_a_name_are_numbered_unless_they_say_nothing(text: str, names: list[str]) -> None:
+    table = read_delimited(text)
+    assert table.names == names
+    assert all(list(row) == names for row in table.rows)
+
+
 def test_a_row_with_too_many_cells_is_never_cut(tmp_path: Path) -> None:
     text = "text,page\nIce melts.,5\nSea level, which rose, rises.,6\nSnow falls.,7\n"
     assert read_delimited(text).overlong == [2]

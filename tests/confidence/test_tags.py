@@ -31,6 +31,7 @@ ONE_MARK = [
     ("Seas rise (high confidence, Figure 3).", "high confidence", ("high",)),
     ("Seas rise (as in A (high confidence)).", "high confidence", ("high",)),
     ("There is medium confidence that seas rise.", "medium confidence", ("medium",)),
+    ("Seas rise with a high degree of confidence.", "high degree of confidence", ("high",)),
     ("High confidence: seas rise.", "High confidence", ("high",)),
     ("Seas rise (high confidence⁵).", "high confidence⁵", ("high",)),
     ("Seas rise (confidence: high).", "confidence: high", ("high",)),
@@ -71,6 +72,19 @@ def test_brackets_of_several_levels_give_one_mark_each_with_its_scope():
     assert text[slice(*first.span_with_brackets)] == "(NES: high confidence; WAF, CAF: medium confidence)"
 
 
+def test_a_further_level_without_its_noun_has_its_own_scope():
+    text = "Extremes rise (high confidence for heat, medium for rain and low for hail)."
+    assert [(mark.levels, mark.scope) for mark in find_tags(text)] == [
+        (("high",), "for heat"),
+        (("medium",), "for rain"),
+        (("low",), "for hail"),
+    ]
+    text = "Confidence is high for heat, medium for rain, and very low for hail."
+    assert [mark.level for mark in find_tags(text)] == ["high", "medium", "very low"]
+    text = "Seas rise (high confidence in the Arctic, and low-lying islands)."
+    assert [mark.level for mark in find_tags(text)] == ["high"]
+
+
 def test_evidence_agreement_and_likelihood_of_the_same_brackets():
     (mark,) = find_tags("It works (medium confidence: low evidence, high agreement, likely).")
     assert (mark.level, mark.evidence, mark.agreement, mark.likelihood) == ("medium", "limited", "high", ("likely",))
@@ -98,6 +112,21 @@ def test_a_hyphenated_mark_before_a_noun_is_attributive():
 def test_every_term_of_likelihood_is_found(term):
     text = f"It is {term} that seas rise."
     assert [(text[found.start : found.end], found.term) for found in find_likelihoods(text)] == [(term, term)]
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("They are not likely to run out.", []),
+        ("It isn’t very likely, and it was not considered to be likely.", []),
+        ("It is neither likely nor unlikely.", []),
+        ("It is not certain, but likely.", ["likely"]),
+        ("It is unlikely.", ["unlikely"]),
+        ("It is more likely than not to likely.", ["more likely than not", "likely"]),
+    ],
+)
+def test_negated_terms_of_likelihood_are_left_out(text, terms):
+    assert [term.term for term in find_likelihoods(text)] == terms
 
 
 def test_comparisons_are_no_terms_of_likelihood():

@@ -67,6 +67,31 @@ def test_text_printed_over_itself_to_look_bold_is_read_once(tmp_path: Path, shif
     assert [block.headings for block in twice.blocks] == [block.headings for block in once.blocks]
 
 
+@pytest.mark.parametrize("shift", [0.3, 0.8, 1.5])
+@pytest.mark.parametrize("word", ["1.55", "22%", "balls.", ""])
+def test_characters_printed_twice_to_look_bold_are_read_once(tmp_path: Path, word: str, shift: float) -> None:
+    line = "The total forcing was 1.55 W, and 22% of 2200 balls."
+    start = line.index(word)
+    doubled = [
+        Text(72 + 6 * index + extra, 700, line[index])
+        for index in range(len(line))
+        for extra in ((0, shift) if start <= index < start + len(word or line) else (0,))
+    ]
+    last = Text(72, 688, "The second line has 33 words which are all printed once.")
+    document = only_document(read_bytes(tmp_path, build_pdf([[*doubled, last]])))
+    assert texts(document) == [f"{line} {last.text}"]
+
+
+def test_a_word_printed_again_over_its_line_is_read_once_and_one_beside_it_twice(tmp_path: Path) -> None:
+    line, last = Text(72, 700, "In 2019 it was 1.55 W."), Text(72, 688, "The second line has 33 words.")
+    document = only_document(read_bytes(tmp_path, build_pdf([[line, last, Text(72 + 6 * 15 + 0.5, 700, "1.55")]])))
+    assert " ".join(texts(document)) == f"{line.text} {last.text}"
+    start = "The ocean took up 19 units of heat and the land took up"
+    pieces = [Text(72, 700, start), Text(72 + 6 * (len(start) + 1), 700, "19"), last]
+    document = only_document(read_bytes(tmp_path, build_pdf([pieces])))
+    assert " ".join(texts(document)).startswith(f"{start} 19")
+
+
 def test_italic_letters_of_formulas_are_kept(tmp_path: Path) -> None:
     formula = [Text(60, 640, "T", font="F5"), Text(68, 640, "is the temperature of the air near the ground, and")]
     page = [*column(OTHER, 60, 700, 480), *formula, Text(60, 628, "S", font="F5"), Text(68, 628, "is its salinity.")]

@@ -89,6 +89,15 @@ def test_bm25_finds_stems_not_only_words(tmp_path, encoder):
         ("Erwaermung", "Die Erwärmung der Meere."),
         ("strasse", "Eine Straße."),
         ("rechauffement", "Le réchauffement."),
+        ("Emission", "Emissionen sinken."),
+        ("Emissionen", "Eine Emission."),
+        ("Szenario", "Mehrere Szenarien."),
+        ("Wald", "Die Wälder brennen."),
+        ("Waelder", "Der Wald brennt."),
+        ("Bäume", "Ein Baum wächst."),
+        ("duerre", "Dürren nehmen zu."),
+        ("sealevel", "The sea level rises."),
+        ("f16", "An F-16 flies."),
     ],
 )
 def test_words_that_no_passage_has_are_found_in_another_spelling(tmp_path, query, text):
@@ -99,9 +108,18 @@ def test_words_that_no_passage_has_are_found_in_another_spelling(tmp_path, query
 
 def test_words_that_some_passage_has_keep_their_spelling(tmp_path):
     made = Collection.create(tmp_path, "c", WordEncoder())
-    made.add([lines("The NDC of Chad.", "NDCs of all countries.", "Breads of the region.")])
+    made.add([lines("The NDC of Chad.", "NDCs of all countries.", "Breads of the region.", "The rate of care.")])
     assert ids(made.search("NDC", mode="bm25")) == ["d-0"]
-    assert made.search("butter", mode="bm25") == []
+    for query in ("butter", "rat", "car"):
+        assert made.search(query, mode="bm25") == []
+
+
+@pytest.mark.parametrize("query", ["t-test", "don't melt", "réchauffement", "rechauffement"])
+def test_words_with_accents_or_apostrophes_are_relevant_where_they_occur(tmp_path, encoder, query):
+    made = Collection.create(tmp_path, "c", encoder)
+    others = ("Forests store carbon.", "Rivers flood in spring.", "Coal is burned.", "Cities grow.")
+    made.add([lines("A t-test of trends: they don’t melt, selon le réchauffement.", *others)])
+    assert ids(made.search(query, min_cosine="measured"))[:1] == ["d-0"]
 
 
 def test_bm25_needs_no_encoder(tmp_path, encoder):

@@ -49,6 +49,9 @@ CELSIUS, KELVIN, LENGTH = "temperature:C", "temperature:K", "length"
         ("1,000 m, 1 000 m, 114,669 people", [(1000, LENGTH), (1000, LENGTH), (114669, None)]),
         ("two degrees, three million people, twelve of them", [(2, "temperature"), (3e6, None)]),
         ("one day it will", []),
+        ("3.6E+4 m, 3.6e4 m, 1e6 people, 2E-3 m", [(36000, LENGTH), (36000, LENGTH), (1e6, None), (0.002, LENGTH)]),
+        ("5 MW, 5 mW", [(5e6, "power"), (5e-3, "power")]),
+        ("Methane reached 1,866 ppb in 2019.", [(1.866, "mixing"), (2019, None)]),
         ("-3 K, –3 K, −3 K, 5-3 K", [(-3, KELVIN)] * 3 + [(5, KELVIN), (3, KELVIN)]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -251,6 +254,19 @@ def test_one_part_of_a_statement_that_differs_is_found(data, changed):
             unit = data.draw(st.sampled_from([kind for kind in KINDS if kind != unit]))
     found = find_foreign_quantities(said, [f"The change is {comparator}{sign}{number}{unit}."])
     assert bool(found) is (changed != "nothing")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "foreign"),
+    [
+        ("Snow fell on 8.5 days less.", ()),
+        ("Snow fell on 8.5 ± 2.1 days less.", ()),
+        ("The uncertainty is 2.1 days.", ()),
+        ("Snow fell on 2.1 days less.", ("2.1 days",)),
+    ],
+)
+def test_a_margin_backs_only_margins(sentence, foreign):
+    assert find_foreign_quantities(sentence, ["Snow fell on 8.5 ± 2.1 days less."]) == foreign
 
 
 def test_what_the_claim_says_may_be_repeated():

@@ -533,7 +533,7 @@ def test_rows_inside_one_json_object_and_questions_as_arc_writes_them(tmp_path):
         ({"answer": float("nan")}, ["'answer'", "empty"]),
         ({"answer": {"value": "x"}}, ["'answer'", "table"]),
         ({"answer": "x", "passage": ["p"]}, ["'passage'", "list"]),
-        ({"answer": False}, ["'answer'", "truth value"]),
+        ({"label": 1}, ["label", "options"]),
     ],
 )  # fmt: skip
 def test_what_is_ambiguous_or_no_text_is_refused_by_name(tmp_path, fields, words):
@@ -545,11 +545,98 @@ def test_what_is_ambiguous_or_no_text_is_refused_by_name(tmp_path, fields, words
         assert word in found.skipped[0]
 
 
+@pytest.mark.parametrize(
+    ("row", "options", "answer", "context"),
+    [
+        (
+            {"distractor3": "argon", "distractor1": "neon", "correct_answer": "CH4", "support": "s"},
+            {"CH4", "argon", "neon"},
+            "CH4",
+            "s",
+        ),
+        (
+            {"Correct Answer": "10^-4", "Incorrect Answer 1": "10^-11", "Incorrect Answer 2": "A", "Subdomain": "x"},
+            {"10^-4", "10^-11", "A"},
+            "10^-4",
+            None,
+        ),
+        (
+            {"best_answer": "It is.", "correct_answers": ["Nothing."], "incorrect_answers": ["It grows.", "It dies."]},
+            {"It is.", "It grows.", "It dies."},
+            "It is.",
+            None,
+        ),
+        (
+            {"Best Answer": "w", "Best Incorrect Answer": "x", "Correct Answers": "w; v", "Incorrect Answers": "x; y"},
+            {"w", "x", "y"},
+            "w",
+            None,
+        ),
+        (
+            {"mc1_targets": {"choices": ["w", "x", "y"], "labels": [1, 0, 0]}, "mc2_targets": {}},
+            {"w", "x", "y"},
+            "w",
+            None,
+        ),
+        ({"opa": "w", "opb": "x", "opc": "y", "opd": "z", "cop": 2, "exp": "e"}, {"w", "x", "y", "z"}, "y", None),
+        ({"article": "Long.", "options": ["w", "x", "y"], "answer": "C"}, {"w", "x", "y"}, "y", "Long."),
+        ({"answer": False, "passage": "p"}, {"Yes", "No"}, "No", "p"),
+        ({"answer": "TRUE"}, {"Yes", "No"}, "Yes", None),
+        ({"А": "w", "В": "x", "С": "y", "D": "z", "answer": "В"}, {"w", "x", "y", "z"}, "x", None),
+        ({"А": "w", "Б": "x", "В": "y", "Г": "z", "answer": "В"}, {"w", "x", "y", "z"}, "y", None),
+        ({"Α": "w", "Β": "x", "Γ": "y", "answer": "Γ"}, {"w", "x", "y"}, "y", None),
+    ],
+    ids=[
+        *("sciq", "gpqa", "truthfulqa", "truthfulqa csv", "truthfulqa mc1", "medmcqa", "race", "boolq", "truth value"),
+        *("look-alike heads", "Russian heads", "Greek heads"),
+    ],
+)  # fmt: skip
+def test_published_layouts_are_read_with_all_their_options(tmp_path, row, options, answer, context):
+    (question,) = read_rows(tmp_path, {"question": "Which?", **row}).questions
+    assert (question.kind, set(question.options), question.answer, question.context) == (
+        "mcq",
+        options,
+        answer,
+        context,
+    )
+    assert question.options[question.correct] == answer
+
+
+def test_correct_options_of_published_layouts_do_not_stay_first(tmp_path):
+    targets = {"choices": ["w", "x", "y", "z"], "labels": [1, 0, 0, 0]}
+    rows = [{"question": f"Which of {number}?", "mc1_targets": targets} for number in range(40)]
+    read = read_rows(tmp_path, *rows).questions
+    assert {question.correct for question in read} == {0, 1, 2, 3}
+    assert {question.answer for question in read} == {"w"}
+    assert read == read_rows(tmp_path, *rows).questions
+
+
+def test_openbookqa_names_its_question_a_stem(tmp_path):
+    choices = {"text": ["a puppy", "a plant"], "label": ["A", "B"]}
+    (question,) = read_rows(
+        tmp_path, {"question_stem": "The sun feeds", "choices": choices, "answerKey": "B"}
+    ).questions
+    assert (question.question, question.answer) == ("The sun feeds", "a plant")
+
+
+def test_indices_that_count_from_one_are_refused_unless_another_row_counts_from_zero(tmp_path):
+    rows = [{"question": f"Which {index}?", "options": ["x", "y"], "answer_index": index} for index in (0, 1, 2)]
+    with pytest.raises(InputError, match="count from 1"):
+        read_rows(tmp_path, *rows[1:])
+    assert len(read_rows(tmp_path, *rows).skipped) == 1
+
+
 def test_columns_in_place_of_rows_are_refused(tmp_path):
     file = tmp_path / "columns.json"
     file.write_text(json.dumps({"question": ["Q one?", "Q2?"], "answer": ["x", "y"]}))
     with pytest.raises(InputError, match="list"):
         read_questions(file)
+
+
+def test_notes_in_a_column_without_a_name_keep_no_question_from_being_read(tmp_path):
+    file = tmp_path / "questions.csv"
+    file.write_text("question,,id\nWhy do seas rise?,ask Ann,1\n", encoding="utf-8")
+    assert [question.question for question in read_questions(file).questions] == ["Why do seas rise?"]
 
 
 def test_levels_that_are_missing_are_no_levels(tmp_path):

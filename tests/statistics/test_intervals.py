@@ -186,6 +186,18 @@ def test_many_items_have_the_intervals_and_p_values_of_theory_in_bounded_memory(
     assert peak_memory(setup, f"paired_differences([(numpy.zeros({many}), gaps)], flips=4000)") < 100e6
 
 
+def test_shares_that_differ_by_rounding_alone_are_all_alike():
+    rounded = mean_estimate(1 + np.array([0, 2.2e-16, -1.1e-16, 0, 0]))
+    assert rounded.interval.low == pytest.approx(mean_estimate([1.0] * 5).interval.low)
+
+
+@pytest.mark.parametrize(
+    ("second", "p_value"), [([1, 2, 3], 1 / 3), ([3, 2, 1], 1 / 3), ([1, 2, 2], 2 / 3), ([1, 2, 3, 4], 1 / 12)]
+)
+def test_few_items_in_the_same_order_prove_little(second, p_value):
+    assert spearman(range(len(second)), second).p_value == pytest.approx(p_value)
+
+
 def test_a_mean_of_shares_that_are_all_alike_is_not_known_exactly():
     for values in ([0.3], [1.0, 1.0, 1.0], [0.0] * 5):
         assert mean_estimate(values).interval == pytest.approx(wilson_interval(sum(values), len(values)))

@@ -171,7 +171,7 @@ _LINK = rf"{_GAP}(?:to|or|and|–|—|-|/|‐){_GAP}"
 _WORD_START = r"(?<![^\W_])(?<![^\W_][-\u2010])"
 _ENGLISH_LEVELS = re.compile(
     rf"{_WORD_START}(?:{_make_level_pattern('a')}(?:{_GAP}{_CONFIDENCE})?{_LINK})?{_make_level_pattern('b')}"
-    rf"\d{{0,2}}(?P<gap>{_GAP}){_CONFIDENCE}(?:\d{{1,2}}(?!\d|[.%]\d|\s*%)|[⁰¹²³⁴-⁹]{{1,2}})?",
+    rf"\d{{0,2}}(?P<gap>{_GAP})(?:(?:degree|level)s?\s+of\s+)?{_CONFIDENCE}(?:\d{{1,2}}(?!\d|[.%]\d|\s*%)|[⁰¹²³⁴-⁹]{{1,2}})?",
     re.IGNORECASE,
 )
 
@@ -311,13 +311,17 @@ def find_tags(text: str) -> list[Tag]:
 
 
 def find_likelihoods(text: str) -> list[LikelihoodTerm]:
-    """Return all likelihood terms in a text, in order, except in comparisons ("more likely in winter")."""
+    """Return all likelihood terms in a text, in order.
+
+    Comparisons ("more likely in winter") and negated terms ("not likely to run out") are excluded.
+    """
     results = []
     for term, pattern in _TRANSLATED_LIKELIHOODS.items():
         results += [LikelihoodTerm(*match.span(), term) for match in pattern.finditer(text)]
     for match in _LIKELIHOOD.finditer(text):
         group = match.lastgroup or "plain"
-        if group == "comparative":
+        start = match.start()
+        if group == "comparative" or _NEGATED_LIKELIHOOD.search(text, max(0, start - _NEGATION_WINDOW), start):
             continue
         words = " ".join(re.split(r"[\s-]+", match.group().lower()))
         results.append(
@@ -374,11 +378,11 @@ _LABELLED_LEVEL = re.compile(
 """Pattern of a level behind its label, as in "(confidence: high)" and in the rows of tables. A list of levels, as in an
 explanation of them, does not match."""
 _SECOND_LEVEL = re.compile(
-    rf"[^.;:()]{{1,120}}?,?\s+(?:and|but|while|whereas|yet)\s+(?:(?:is|only|remains)\s+)*(?P<level>{_LEVEL})"
+    rf"[^.;:()]{{1,120}}?(?P<connector>,?\s+(?:and|but|while|whereas|yet)|[,;])\s+(?:(?:is|only|remains)\s+)*(?P<level>{_LEVEL})"
     r"(?=\s+(?:for|in|over|at|on|that|elsewhere)\b)",
     re.IGNORECASE,
 )
-"""Pattern of the second level of a predicate: "confidence is high for heat and low for hail"."""
+"""Pattern of a further level after a level: "high for heat, low for hail"."""
 _POSSESSIVE = re.compile(
     r"(?:['’]s?|\b(?:their|his|her|its|your|public|per\s?cent))\s+(?:own\s+)?$|%\s*$", re.IGNORECASE
 )
@@ -396,6 +400,12 @@ _NEGATION_BEFORE = re.compile(
     re.IGNORECASE,
 )
 """Pattern of a negation before a level: "not high confidence"."""
+_NEGATED_LIKELIHOOD = re.compile(
+    r"(?<!\bthan\s)(?<!\bas\s)(?:\b(?:not|never|neither|nor|no\s+longer|cannot)|n[’']t)\s+"
+    r"(?:(?:yet|be|been|as|to|at\s+all|necessarily|considered|regarded|deemed|judged|assessed|thought|seen)\s+)*[*_]*\Z",
+    re.IGNORECASE,
+)
+"""Pattern of a negation before a likelihood term, to be searched for in the text before the term."""
 _NEGATION_AFTER = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|cannot|could\s+not)\b", re.IGNORECASE)
 """Pattern of a negation after a level in running text: "high confidence is not warranted"."""
 
@@ -420,9 +430,8 @@ def _find_predicates(text: str) -> Iterator[Tag]:
             continue  # "confidence in A and B is low and high" does not say which is which
         levels = tuple(level for level in LEVELS if level in level_words)
         yield Tag(start, end, levels, subject=None if match["about"] is None else match.span("about"))
-        while second_level := _SECOND_LEVEL.match(text, end):
-            end = second_level.end()
-            yield Tag(*second_level.span("level"), (cast("Level", " ".join(second_level["level"].lower().split())),))
+        for further_level in _iterate_further_levels(text, end):
+            yield Tag(*further_level.span("level"), _to_levels(further_level["level"]))
     for match in _CONFIDENT_PREDICATE.finditer(text):
         yield Tag(*match.span(), ("high",))
 
@@ -500,7 +509,9 @@ def _parse_bracketed_tags(text: str, bracket: tuple[int, int], phrases: list[re.
         boundaries.append(left_match.end() + offset)
     boundaries.append(bracket[1] - 1)
     for phrase, start, end in zip(phrases, boundaries, boundaries[1:], strict=False):
-        tag_text = text[start:end]
+        further_levels = list(_iterate_further_levels(text[:end], phrase.end()))
+        scope_ends = [*(further_level.start("connector") for further_level in further_levels), end]
+        tag_text = text[start : scope_ends[0]]
         yield Tag(
             phrase.start(),
             phrase.end(),
@@ -511,6 +522,20 @@ def _parse_bracketed_tags(text: str, bracket: tuple[int, int], phrases: list[re.
             bracket,
             scope=_extract_scope(tag_text),
         )
+        for further_level, scope_end in zip(further_levels, scope_ends[1:], strict=True):
+            scope = _extract_scope(text[further_level.end("level") : scope_end])
+            yield Tag(*further_level.span("level"), _to_levels(further_level["level"]), bracket=bracket, scope=scope)
+
+
+def _iterate_further_levels(text: str, end: int) -> Iterator[re.Match[str]]:
+    """Yield the matches of :data:`_SECOND_LEVEL` one after another, the first at ``end``."""
+    while match := _SECOND_LEVEL.match(text, end):
+        yield match
+        end = match.end()
+
+
+def _to_levels(words: str) -> tuple[Level, ...]:
+    return (cast("Level", " ".join(words.lower().split())),)
 
 
 def _extract_scope(part: str) -> str:

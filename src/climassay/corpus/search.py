@@ -56,10 +56,19 @@ _COMPOUND = re.compile(r"[^\W_]+(?:[-\u2010-\u2013.'\u2019][^\W_]+)*")
 """Pattern of a word, a number or a hyphenated compound in a query."""
 _PLURALS = (("", "s"), ("is", "es"), ("on", "a"), ("um", "a"), ("us", "i"), ("ix", "ices"), ("ex", "ices"))
 """Endings of singular and plural that English stemming does not unify, such as NDC and NDCs, or crisis and crises."""
+_UMLAUT_PLURALS = (("", ""), ("", "e"), ("", "er"), ("", "en"), ("", "ern"))
+"""Endings of singular and plural of German nouns whose plural has an umlaut, such as Wald and Wälder."""
+_GERMAN_PLURALS = (("", "e"), ("", "n"), ("", "en"), ("", "er"), ("o", "en"), ("um", "en"))
+_MUTATION = str.maketrans("aouAOU", "äöüÄÖÜ")
+_REVERSE_MUTATION = {new: old for old, new in _MUTATION.items()}
+_LAST_VOWEL = re.compile(r"(?:au|[aou])(?=[^aouäöü\W\d_]*\Z)", re.IGNORECASE)
+_LAST_UMLAUT = re.compile(r"([äöü])(?=u?[^aouäöü\W\d_]*\Z)", re.IGNORECASE)
 _ACCENTED_LETTERS = dict(zip("aeiouc", "äéíöüç", strict=True))
 _MAX_LETTERS = 40
 _MIN_STEM_LETTERS = 3
 """Minimum number of letters before an ending."""
+_MIN_GERMAN_BASE = 5
+"""Minimum number of letters before a German ending without an umlaut; shorter bases would match English words."""
 
 Scores = dict[str, float]
 """Scores by passage id, highest first."""
@@ -126,8 +135,9 @@ def add_heading_shares(scores: Mapping[str, float], shares: Mapping[str, float])
 def respell(query: str, has_word: Callable[[str], bool]) -> str:
     """Replace words that occur in no passage by spellings that occur; return the query unchanged if there are none.
 
-    Words are joined or divided (``bio-energy``, ``PM 2.5``, ``CFC11``), put into the plural or singular (``NDC``), or
-    accented (``Erwaermung``, ``rechauffement``, since the full-text index removes accents only after stemming).
+    Words are joined or divided (``bio-energy``, ``PM 2.5``, ``CFC11``), put into the English or German plural or
+    singular (``NDC``, ``Wald``), or accented (``Erwaermung``, ``rechauffement``, since the full-text index removes
+    accents only after stemming).
 
     Args:
         query: Words to search for.
@@ -167,18 +177,36 @@ def _vary_spelling(word: str) -> Iterator[str]:
         return
     if (joined_word := re.sub("[-\u2010-\u2013]", "", word)) != word:
         yield joined_word
-    if (divided_word := re.sub(r"(?<=[^\W\d_]{3})(?=\d)", " ", word)) != word:
+    if (divided_word := re.sub(r"(?<=[^\W\d_])(?=\d)", " ", word)) != word:
         yield divided_word
-    for endings in _PLURALS:
-        for ending, other_ending in (endings, endings[::-1]):
-            base = word.removesuffix(ending)
-            if (word.endswith(ending) and len(base) >= _MIN_STEM_LETTERS) and base.isalpha():
-                yield base + other_ending
-    yield re.sub("([aou])e", r"\1", word)
+    yield from _exchange_endings(word, _PLURALS, _MIN_STEM_LETTERS)
     yield word.replace("ss", "ß")
     for index, letter in enumerate(word):
         if letter in _ACCENTED_LETTERS:
             yield word[:index] + _ACCENTED_LETTERS[letter] + word[index + 1 :]
+    umlaut_word = re.sub("([aouAOU])e", lambda match: match[1].translate(_MUTATION), word)
+    if umlaut_word != word:
+        yield umlaut_word
+    yield from _exchange_endings(umlaut_word, _GERMAN_PLURALS, _MIN_GERMAN_BASE)
+    plain_word = _LAST_UMLAUT.sub(lambda match: match[1].translate(_REVERSE_MUTATION), umlaut_word)
+    if plain_word != umlaut_word:
+        yield plain_word
+        yield from _exchange_endings(plain_word, _UMLAUT_PLURALS, _MIN_STEM_LETTERS)
+    elif len(word) > _MIN_STEM_LETTERS:
+        mutated_word = _LAST_VOWEL.sub(lambda match: match[0][0].translate(_MUTATION) + match[0][1:], word)
+        yield from (mutated_word + ending for ending in ("", "e", "er"))
+    for index in range(_MIN_STEM_LETTERS, len(word) - _MIN_STEM_LETTERS + 1):
+        if word.isalpha():
+            yield f"{word[:index]} {word[index:]}"
+
+
+def _exchange_endings(word: str, pairs: Sequence[tuple[str, str]], min_base: int) -> Iterator[str]:
+    """Yield a word with one ending of a pair in place of the other, in both directions."""
+    for endings in pairs:
+        for ending, other_ending in (endings, endings[::-1]):
+            base = word.removesuffix(ending)
+            if word.endswith(ending) and len(base) >= min_base and base.isalpha():
+                yield base + other_ending
 
 
 def check_mode(mode: str) -> SearchMode:

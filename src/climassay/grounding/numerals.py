@@ -41,10 +41,9 @@ def detect_number_language(text: str) -> str | None:
     hits = count_function_words(text).by_language
     for code, letter in (("de", _GERMAN_LETTER), ("es", _SPANISH_LETTER)):
         hits[code] += sum(bool(letter.search(word)) for word in words)
-    counts = sorted(((count, code) for code, count in hits.items()), reverse=True)
-    if not counts[0][0] or (counts[0][0] == counts[1][0] and "en" in (counts[0][1], counts[1][1])):
-        return None
-    return counts[0][1]
+    n_hits, language = max((count, code) for code, count in hits.items())
+    is_shared = hits["en"] == n_hits and sum(count == n_hits for count in hits.values()) > 1
+    return None if not n_hits or is_shared else language
 
 
 @lru_cache(maxsize=512)

@@ -14,6 +14,7 @@ Rules for matching a quantity of a sentence with one of a passage:
 - Values are equal if the passage's, rounded to the digits of the sentence's, equals it: 1.1 °C for 1.09 °C, but not
   1.09 °C for 1.1 °C. An integer without a unit (a year, a count) must be exactly the same.
 - A number without a unit may have any unit in the passage.
+- A margin ("± 2.1 days") confirms only a number that is called a margin or uncertainty.
 - A number with a minus sign needs one in the passage. A number without one also matches a negative number, because
   words such as "fell by" may express the sign.
 - "37 Gt" beside "annual" or "each year" equals "37 Gt per year".
@@ -142,6 +143,10 @@ _HEDGE = (
 )
 _RANGE = re.compile(r"\s*(?:–|—|-|−|to|through|bis|à|a|±|\+/-)\s*[+\-−–]?\s*")
 _MARGIN = re.compile(r"\s*(?:±|\+/-)\s*")
+_UNCERTAINTY = re.compile(
+    r"(?:±|\+/-|\b(?:uncertaint\w*|margins?|errors?|deviations?|plus\s+or\s+minus|spread|within)\b[^.;]{0,40})\s*$",
+    re.IGNORECASE,
+)
 _LIST = re.compile(
     rf"\s*(?:,|,?\s*(?:and|or|versus|vs\.?|und|oder|bzw\.|et|ou|y|e)|[\[(]|;)\s*{_HEDGE}?:?\s*[+\-−–]?\s*",
     re.IGNORECASE,
@@ -181,6 +186,8 @@ class Quantity:
     """Whether the quantity is a fraction, multiple, month or rank written in words without digits."""
     is_change: bool = False
     """Whether the quantity is certainly a temperature change rather than a temperature."""
+    is_margin: bool = False
+    """Whether the quantity is the margin of another one ("± 2.1 days") or is called its uncertainty."""
 
     @property
     def full_text(self) -> str:
@@ -269,6 +276,8 @@ def _converted_temperatures(source: Quantity, target: Quantity) -> Iterator[Quan
 def _confirms_in_unit(source: Quantity, target: Quantity) -> bool:
     """Return whether ``source`` confirms ``target``; temperatures must be in the same scale."""
     if target.value < 0 <= source.value or (target.has_plus_sign and source.value < 0):
+        return False
+    if source.is_margin and not target.is_margin:
         return False
     if target.bound is not None and source.bound is not None and target.bound[0] != source.bound[0]:
         return False
@@ -368,6 +377,13 @@ def _locate_quantities(text: str, context: str = "") -> tuple[str, tuple[_Locate
             ),
         )
         has_inherited_unit = located_quantities[right_index] is not original_quantity
+    for index, (end, located_quantity) in enumerate(
+        zip([0, *(quantity.end for quantity in located_quantities)], located_quantities, strict=False)
+    ):
+        gap = plain_text[end : located_quantity.start]
+        if (index and _MARGIN.fullmatch(gap)) or (_UNCERTAINTY.search(gap) and not located_quantity.looks_like_year):
+            quantity = replace(located_quantity.quantity, is_margin=True)
+            located_quantities[index] = replace(located_quantity, quantity=quantity)
     ends = [0, *(located_quantity.end for located_quantity in located_quantities)]
     return plain_text, tuple(
         replace(

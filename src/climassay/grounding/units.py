@@ -51,7 +51,8 @@ MAGNITUDES = {
 _MONEY_LETTERS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _MAGNITUDE = re.compile(
     rf"\s*-?\s*(?P<word>{'|'.join(sorted(MAGNITUDES, key=len, reverse=True))})\b(?:(?<=mio)\.|(?<=mrd)\.)?"
-    r"|\s*[×x]\s*10(?:\s*\^\s*|\s+|(?=[-⁰¹²³⁴⁵⁶⁷⁸⁹]))(?P<power>[-−–]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})(?!\.?\d)",
+    r"|\s*[×x]\s*10(?:\s*\^\s*|\s+|(?=[-⁰¹²³⁴⁵⁶⁷⁸⁹]))(?P<power>[-−–]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})(?!\.?\d)"
+    r"|(?<=\d)e(?P<exponent>[-+−–]?\d{1,2})(?![.,]?\d|[^\W\d_])",
     re.IGNORECASE,
 )
 _EXPONENT = re.compile(r"(?:\^\s*|(?=[-−–]?[⁰¹²³⁴⁵⁶⁷⁸⁹]))(?P<power>[-−–]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})(?!\.?\d)")
@@ -167,6 +168,7 @@ _UNITS = (
     _unit("power", 1e6, r"MW\b|(?i:megawatts?)\b"),
     _unit("power", 1e3, r"kW\b|(?i:kilowatts?)\b"),
     _unit("power", 1, r"W\b|(?i:watts?)\b"),
+    _unit("power", 1e-3, r"mW\b|(?i:milliwatts?)\b"),
     _unit("pressure", 100, r"(?:hPa|mbar)\b|(?i:hectopascals?|millibars?)\b"),
     _unit("pressure", 1, r"Pa\b|(?i:pascals?)\b"),
     _unit("time", 1e6, r"(?:Myr|My|Ma|Mya|mya)\b|(?i:million[ -]years?)\b"),
@@ -222,7 +224,7 @@ def read_magnitude(text: str, position: int, *, money: bool) -> tuple[float, int
     If ``money`` is True, abbreviations are read as well: "5m" is five million.
     """
     if match := _MAGNITUDE.match(text, position):
-        word, power = match["word"], match["power"]
+        word, power = match["word"], match["power"] or match["exponent"]
         return (
             MAGNITUDES[" ".join(word.lower().split())] if word else 10.0 ** int(power.translate(_PLAIN_DIGITS))
         ), match.end()

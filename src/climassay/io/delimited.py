@@ -65,14 +65,15 @@ def read_delimited(text: str, delimiter: str | None = None) -> DelimitedTable:
 def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
     """Return rows of cells as a table. The header is the first row with ``n_columns`` cells.
 
-    If ``n_columns`` is 0, it is the most frequent number of cells per row. ``rows`` contains no blank rows.
+    If ``n_columns`` is 0, it is the most frequent number of cells per row. ``rows`` contains no blank rows. A column
+    without a name is called ``column 5`` or the like, unless it is empty or a row index of pandas or R.
 
     Raises:
         ValueError: Short rows lack more than :data:`MAX_MISSING_CELLS` cells.
     """
     start = _find_header(rows[:HEAD_ROWS], n_columns or _find_usual_width(rows[:HEAD_ROWS])[0])
     lines_above = [" ".join(cell.strip() for cell in row if cell.strip()) for row in rows[:start]]
-    names = _number_repeated_names([name.strip() for name in rows[start]]) if rows else []
+    names = _number_repeated_names(_name_unnamed(rows[start:])) if rows else []
     table = DelimitedTable([name for name in names if name], [], [line for line in lines_above if line], [])
     n_missing = 0
     for number, row in enumerate(rows[start + 1 :], start=1):
@@ -85,6 +86,17 @@ def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
             cells = [*row, *[None] * (len(names) - len(row))]
             table.rows.append({name: cell for name, cell in zip(names, cells, strict=False) if name})
     return table
+
+
+def _name_unnamed(rows: list[list[str]]) -> list[str]:
+    """Return the names of columns, given the header and the rows below it; empty if a column is to be left out."""
+    names = [name.strip() for name in rows[0]]
+    for index, name in enumerate(names):
+        cells = [] if name else [row[index].strip() for row in rows[1:] if len(row) > index]
+        is_row_index = index == 0 and cells in [list(map(str, range(first, first + len(cells)))) for first in (0, 1)]
+        if any(cells) and not is_row_index:
+            names[index] = f"column {index + 1}"
+    return names
 
 
 def _number_repeated_names(names: list[str]) -> list[str]:

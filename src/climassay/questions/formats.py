@@ -1,4 +1,4 @@
-"""Reading question files of climassay, ClimaQA, Pira 2, MMLU, ARC, C-Eval and of spreadsheets.
+"""Reading question files of climassay, ClimaQA, Pira 2, published benchmarks such as MMLU, and spreadsheets.
 
 The name ``primer`` stands for the bundled questions, ``primer:long_answers`` for the bundled long-form questions and
 ``hub:OWNER/NAME`` for a dataset of the Hugging Face hub, or ``hub:OWNER/NAME/SUBSET`` if its card lists several.
@@ -7,15 +7,18 @@ A file can be CSV, TSV, JSONL, a JSON array (perhaps inside ``{"data": [...]}``)
 are recognised by name, in any case and with spaces, hyphens or underscores:
 
 =========  ========================================================================================================
-question   ``question``, ``question_text`` or ``prompt``; ``statement`` or ``claim`` for one that is true or false;
-           ``<MASK>`` in it makes it a cloze
+question   ``question``, ``question_text``, ``question_stem``, ``problem`` or ``prompt``; ``statement`` or ``claim`` for
+           one that is true or false; ``<MASK>`` in it makes it a cloze
 options    ``options`` or ``choices``: a list, a text of labelled options or of options separated by lines, bars or
            semicolons, ``{"A": ...}``, or ``{"text": [...], "label": [...]}``; or a column for each: ``A``, ``B`` ...,
-           ``option_a`` ..., ``choice_1`` ..., ``answer_1`` ...
+           ``option_a`` ..., ``choice_1`` ..., ``answer_1`` ...; or wrong options beside the answer, as in SciQ, GPQA
+           and TruthfulQA: ``distractor1`` ..., ``incorrect_answer_1`` ..., or a list of them
 answer     ``answer``, ``answerKey``, ``label`` ...: label or text of the correct option, or the answer itself; with
            ``choices``, as in MMLU, an index from 0. ``correct`` and ``alternative`` hold the label of the correct
-           option, ``answer_index`` its index from 0, and ``answer_idx`` either
-others     ``id``, ``kind``, ``level`` or ``complexity``, ``passage`` or ``context``, ``document``, ``section``,
+           option, ``answer_index`` its index from 0, and ``answer_idx`` either; true or false, as in BoolQ, is a
+           choice of Yes and No
+others     ``id``, ``kind``, ``level`` or ``complexity``, ``passage``, ``context``, ``article`` or ``support``,
+           ``document``, ``section``,
            ``audience``, ``rubric`` or ``criteria``, ``validation``
 =========  ========================================================================================================
 
@@ -70,12 +73,17 @@ LONG_ANSWERS = "primer:long_answers"
 """Name of the 24 bundled long-form questions with rubrics, which can be given instead of a question file."""
 _BUNDLED_FILES = {PRIMER: ("physical_climate", "aerosols_clouds"), LONG_ANSWERS: ("long_answers",)}
 _STATEMENT_COLUMNS = ("statement", "claim")
-_QUESTION_COLUMNS = ("question", "question_text", "prompt", *_STATEMENT_COLUMNS)
+_QUESTION_COLUMNS = ("question", "question_text", "question_stem", "problem", "prompt", *_STATEMENT_COLUMNS)
+_PASSAGE_COLUMNS = ("passage", "context", "article", "support")
 _OPTION_FIELDS = ("options", "choices")
-_ANSWER_FIELDS = ("answer", "answerkey", "answer_key", "correct_answer", "label", "target")
+_ANSWER_FIELDS = ("answer", "answerkey", "answer_key", "correct_answer", "best_answer", "label", "target")
 _LABEL_FIELDS = ("correct", "alternative", "correct_option")
 _FORMAT_COLUMNS = {*_ANSWER_FIELDS, *_LABEL_FIELDS, "answer_index", "rubric", "criteria", "kind"}
-_OPTION_COLUMN = re.compile(r"(?:(?:option|choice|opt|answer)_?)?([a-z])|(?:option|choice|opt|answer)_?(\d{1,2})")
+_OPTION_COLUMN = re.compile(r"(?:(?:option|choice|opt?|answer)_?)?([a-z])|(?:option|choice|opt|answer)_?(\d{1,2})")
+_WRONG_OPTIONS_COLUMN = re.compile(r"distractors?_?\d*|(?:incorrect|wrong)_(?:answer|option|choice)s?_?\d*")
+_ALPHABETS = ("абвгдежзиклмнопрс", "αβγδεζηθ")
+"""Letters of Russian and Greek option columns, in their order."""
+_LOOKALIKES = str.maketrans("авсеαβε", "abceabe")
 _INLINE_LABEL = re.compile(r"(?<!\S)\(?(?:[A-Z]|[a-z]|\d{1,2})[).:](?=\s)")
 """Pattern of the label of an option within a line."""
 _WHOLE_NUMBER = re.compile(r"\d+(?:\.0)?")
@@ -85,9 +93,15 @@ _REJECTION_WORDS = ("invalid", "false", "0", "no")
 _TYPE_NAMES = {bool: "a truth value", list: "a list", tuple: "a list", dict: "a table", bytes: "binary"}
 _LONG_FORM_COLUMNS = {"question", "id", "audience", "reference_answer"}
 """Columns that a file of long-form questions may have if it has none of ``_FORMAT_COLUMNS``."""
+_UNNAMED_COLUMN = re.compile(r"column_\d+")
+"""Pattern of the names that :func:`climassay.io.delimited.arrange_rows` gives to columns without a name."""
 _MAX_MESSAGE_COLUMNS = 300
 """Maximum number of characters of the column names in an error message."""
 _DASHED_LINE = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
+
+
+class _PastLastOptionError(InputError):
+    """The index of a correct option is the number of options, as if indices counted from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +140,8 @@ def read_questions(path: str | Path) -> QuestionSet:
         path: A file or folder, :data:`PRIMER`, :data:`LONG_ANSWERS`, or ``hub:OWNER/NAME``.
 
     Raises:
-        InputError: The file is missing, unreadable, of unknown format, or has no usable question.
+        InputError: The file is missing, unreadable, of unknown format, has no usable question, or has indices that
+            seem to count from 1.
     """
     name = str(path)
     if name.startswith(HUB):
@@ -152,11 +167,17 @@ def read_questions(path: str | Path) -> QuestionSet:
     convert = row_converter(file, rows[0])
     questions: list[Question] = []
     skipped_rows: list[str] = []
+    past_last = ""
     for row_number, row in enumerate(rows, start=1):
         try:
             questions.append(convert(row, row_number))
         except InputError as error:
             skipped_rows.append(f"row {row_number}: {error}")
+            if isinstance(error, _PastLastOptionError):
+                past_last = past_last or skipped_rows[-1]
+    indices = {question.correct for question in questions} - {None}
+    if past_last and indices and 0 not in indices:
+        raise InputError(f"{file}, {past_last}. Indices count from 0; those of this file seem to count from 1.")
     if not questions:
         raise InputError(f"{file} has no usable question; the first row fails because {skipped_rows[0]}")
     return QuestionSet(file.name, _make_ids_unique(questions), tuple(skipped_rows), hashlib.sha256(data).hexdigest())
@@ -234,7 +255,7 @@ def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
     Raises:
         InputError: The columns belong to no known format.
     """
-    names = set(_normalise_columns(row))
+    names = {name for name in _normalise_columns(row) if not _UNNAMED_COLUMN.fullmatch(name)}
     if {"question_en_origin", "answer_en_origin"} <= names:
         return lambda row, number: _convert_pira_row(_normalise_columns(row), number)
     if names & set(_QUESTION_COLUMNS) and (_FORMAT_COLUMNS & names or names <= _LONG_FORM_COLUMNS):
@@ -250,7 +271,12 @@ def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
 
 
 def _normalise_columns(row: Row) -> dict[str, Any]:
-    """Return a row whose column names are in lower case with underscores; fields of a nested question are added."""
+    """Return a row whose column names are in lower case with underscores.
+
+    The fields of a nested question are added, and the layouts of published benchmarks are converted to ``options`` with
+    ``answer_index`` or ``answer``. Options of which the correct one is apart or always the first are put into an order
+    that depends only on their texts and the question.
+    """
     fields: dict[str, Any] = {}
     for name, value in row.items():
         key = normalise_column_name(name)
@@ -261,7 +287,44 @@ def _normalise_columns(row: Row) -> dict[str, Any]:
         fields.setdefault("answer_index" if is_index else "correct", fields["answer_idx"])
     if isinstance(question := fields.get("question"), Mapping) and "stem" in question:  # ARC's own files
         fields |= {**question, "question": question["stem"]}
+    if "cop" in fields:  # MedMCQA
+        fields.setdefault("answer_index", fields["cop"])
+    heads = "".join(name for name in fields if len(name) == 1)
+    for alphabet in _ALPHABETS:
+        letters = [letter for letter in heads if letter in alphabet]
+        has_own_letters = any(letter.translate(_LOOKALIKES) not in LETTERS for letter in letters)
+        labels = str.maketrans(alphabet, LETTERS[: len(alphabet)]) if has_own_letters else _LOOKALIKES
+        if letters:
+            fields |= {letter.translate(labels): fields[letter] for letter in letters}
+            for name in (*_ANSWER_FIELDS, *_LABEL_FIELDS):
+                if isinstance(label := fields.get(name), str) and label.strip().lower() in letters:
+                    fields[name] = label.strip().lower().translate(labels)
+    if all(_is_empty(fields.get(name)) for name in _OPTION_FIELDS):
+        fields |= _convert_answers(fields)
     return fields
+
+
+def _convert_answers(row: Row) -> dict[str, Any]:
+    """Return options and their answer for a row with wrong answers beside the correct one, or with a truth value."""
+    answer = row.get(_find_field(row, _ANSWER_FIELDS, "answer"))
+    wrong_options: list[str] = []
+    match row.get("mc1_targets"):
+        case {"choices": [*texts], "labels": [*labels]} if sorted(labels) == [0] * (len(texts) - 1) + [1]:
+            answer = texts.pop(labels.index(1))
+            wrong_options = texts
+        case _:
+            for name, value in row.items():
+                if _WRONG_OPTIONS_COLUMN.fullmatch(name) and not _is_empty(value):
+                    is_single = isinstance(value, str) and not name.endswith("s")
+                    wrong_options += [value] if is_single else _parse_options(name, value).texts
+    question = row.get(_find_field(row, _QUESTION_COLUMNS, "question"))
+    if wrong_options and isinstance(answer, str):
+        texts = [" ".join(str(text).split()) for text in (answer, *wrong_options)]
+        options = sorted(texts, key=lambda text: hashlib.sha256(f"{question}\n{text}".encode()).digest())
+        return {"options": options, "answer_index": options.index(texts[0])}
+    if "question" in row and not (row.get("kind") or row.get("task")) and str(answer).casefold() in ("true", "false"):
+        return {"options": ["Yes", "No"], "answer": "Yes" if str(answer).casefold() == "true" else "No"}
+    return {}
 
 
 def _is_empty(value: Any) -> bool:
@@ -320,13 +383,15 @@ def _convert_row(row: Row, row_number: int) -> Question:
     elif question_type.fixed_options and isinstance(row.get(answer_field), bool):
         answer = str(row[answer_field])
     else:
+        if answer_field == "label" and question_type.is_prose and _WHOLE_NUMBER.fullmatch(_get_text(row, answer_field)):
+            raise InputError("its label is a number, and no column is known to have options")
         answer = (
             _require_text(row, answer_field)
             if question_type.has_reference
             else _get_text(row, answer_field) or _get_text(row, "reference_answer")
         )
     content = question_type.parse(question, answer, options.texts, correct)
-    context_fields = ("passage", "context", *(("text",) if "alternative" in row else ()))
+    context_fields = (*_PASSAGE_COLUMNS, *(("text",) if "alternative" in row else ()))
     return Question(
         id=_get_text(row, "id") or _get_text(row, "question_id") or f"q{row_number:05d}",
         kind=kind,
@@ -439,7 +504,8 @@ def _find_correct(row: Row, options: LabelledOptions, answer_field: str, options
         )
     for index in indices:
         if not 0 <= index < len(options.texts):
-            raise InputError(f"the index {index} of the correct option is not one of 0 to {len(options.texts) - 1}")
+            error_type = _PastLastOptionError if index == len(options.texts) else InputError
+            raise error_type(f"the index {index} of the correct option is not one of 0 to {len(options.texts) - 1}")
     answer_text = "" if type(answer) is int else _format_value(answer_field, answer)
     if not indices and (label := _get_text(row, label_field)):
         # The label of an option goes before the text of another one.

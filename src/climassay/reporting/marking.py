@@ -17,9 +17,11 @@ _STOP_WORD_LIST = """
 a about an and any are as at be been but by can could did do does for from had has have how if in into is it its
 may might more most much no nor not of on or our should so some such than that the their them then there these they
 this those to very was we were what when where which while who whose why will with would you your
+aren couldn d didn doesn don hasn haven isn ll s shouldn t ve wasn weren won wouldn
 """
 STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
-"""Function words, which are never highlighted; the full-text index of a collection ignores most of them, too."""
+"""Function words and the parts of words such as "don't" and "ocean's", which are never highlighted; the full-text index
+of a collection ignores most of them, too."""
 
 MAX_JOINED_GAP = 1
 """Two matching words are highlighted as one piece if at most this number of spaces or hyphens is between them."""

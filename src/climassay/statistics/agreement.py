@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,8 @@ from climassay.errors import InputError
 from climassay.statistics.intervals import Interval
 
 Measurement = Literal["nominal", "ordinal", "interval"]
+MAX_PERMUTED_ITEMS = 8
+"""Maximum number of items for which the p-value of Spearman's rho is computed from all permutations."""
 
 
 def is_missing(value: Any) -> bool:
@@ -232,7 +235,7 @@ def _divide_by_norms(product: FloatArray, first: FloatArray, second: FloatArray)
 def _correlate(
     first: ArrayLike,
     second: ArrayLike,
-    correlation: Callable[[FloatArray, FloatArray], Any],
+    correlation: Callable[[FloatArray, FloatArray], tuple[float, float]],
     correlation_of_resamples: Callable[[FloatArray, FloatArray, NDArray[np.int64]], FloatArray],
     level: float,
     resamples: int,
@@ -247,18 +250,21 @@ def _correlate(
         raise InputError(f"A rank correlation needs at least 3 items with both numbers, got {a.size}.")
     if np.ptp(a) == 0 or np.ptp(b) == 0:
         raise InputError("A rank correlation is undefined if a list is constant.")
-    result = correlation(a, b)
+    statistic, p_value = correlation(a, b)
     indices = np.random.default_rng(seed).integers(0, len(a), (resamples, len(a)))
     # Resamples with a constant list have no rank correlation and are ignored.
     correlations = correlation_of_resamples(a, b, indices).clip(-1, 1)  # rounding errors may exceed 1
     low, high = np.nanquantile(correlations, [(1 - level) / 2, (1 + level) / 2])
-    return Correlation(float(result.statistic), Interval(float(low), float(high)), len(a), float(result.pvalue))
+    return Correlation(float(statistic), Interval(float(low), float(high)), len(a), float(p_value))
 
 
 def spearman(
     first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> Correlation:
     """Return Spearman's rho, with mean ranks for ties; items with NaN in either list are ignored.
+
+    For up to :data:`MAX_PERMUTED_ITEMS` items, the p-value is that of all permutations, because the approximation by
+    Student's t gives 0 for three items in the same order.
 
     Args:
         first: First list, shape [n], n >= 3, not constant.
@@ -267,9 +273,17 @@ def spearman(
         resamples: Number of bootstrap samples over items.
         seed: Random seed of the bootstrap.
     """
-    from scipy.stats import spearmanr
+    from scipy.stats import rankdata, spearmanr
 
-    return _correlate(first, second, spearmanr, spearman_of_resamples, level, resamples, seed)
+    def correlate(a: FloatArray, b: FloatArray) -> tuple[float, float]:
+        statistic, p_value = spearmanr(a, b)
+        if len(a) <= MAX_PERMUTED_ITEMS:
+            ranks = rankdata(b) - (len(b) + 1) / 2
+            products = np.array(list(permutations(ranks))) @ rankdata(a)
+            p_value = np.mean(np.abs(products) >= abs(ranks @ rankdata(a)) - 1e-9)
+        return float(statistic), float(p_value)
+
+    return _correlate(first, second, correlate, spearman_of_resamples, level, resamples, seed)
 
 
 def kendall(

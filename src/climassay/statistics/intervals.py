@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 
+_TOLERANCE = 1e-12
+"""Maximum difference of scores that count as equal, since sums of the same numbers in another order differ by less."""
+
 
 class Interval(NamedTuple):
     """Confidence interval, including its ends."""
@@ -169,8 +172,8 @@ def mean_estimate(
         seed: Random seed of the bootstrap.
     """
     array = np.asarray(values, dtype=np.float64)
-    if len(array) and np.ptp(array) == 0 and 0 <= array[0] <= 1:
-        return proportion(float(array[0]) * len(array), len(array), level)
+    if len(array) and np.ptp(array) <= _TOLERANCE and -_TOLERANCE <= array[0] <= 1 + _TOLERANCE:
+        return proportion(float(array[0].clip(0, 1)) * len(array), len(array), level)
     interval = bootstrap_interval(array, lambda rows: float(rows.mean()), level=level, resamples=resamples, seed=seed)
     return Estimate(float(array.mean()), interval, len(array), level)
 

@@ -34,6 +34,10 @@ GUTTER_SAMPLE_LINES = 6
 BOLD_WEIGHT = 600
 MAX_OVERPRINT_SHIFT = 0.1
 """Maximum distance between a line and the same line printed over it, as a fraction of the type size."""
+MAX_GLYPH_SHIFT = 0.16
+"""Maximum distance of two equal characters that count as printed over each other, as a fraction of the type size; two
+narrow letters such as "ll" are further apart."""
+_EQUAL_CHARACTERS = re.compile(r"(\S)(?=\1)")
 _get_origin = pdfium.FPDFText_GetCharOrigin
 _get_matrix = pdfium.FPDFText_GetMatrix
 _get_font_size = pdfium.FPDFText_GetFontSize
@@ -228,7 +232,7 @@ class LineReader:
                 for start, end in spans
             ]
         joined_lines: list[Line] = []
-        is_overprint = _find_overprints(lines)
+        is_overprint = self._find_overprints(lines)
         for index, (line, (start, end)) in enumerate(zip(lines, spans, strict=True)):
             if is_overprint[index]:
                 continue
@@ -382,6 +386,9 @@ class LineReader:
         line = Line(text, page, x0, right, y, size, bold, family, angle, starts_bold, pieces=((start, text),))
         if angle:
             return line
+        if overprints := self._find_overprinted_characters(text, start, size):
+            line.text = "".join(character for index, character in enumerate(text) if index not in overprints)
+            return line
         if left < x0 and not text.isascii() and _is_right_to_left(text):
             line.x0, line.x1 = left, self._find_edges(start)[1]
             line.text = _swap_brackets(text)
@@ -394,6 +401,43 @@ class LineReader:
         if _DIGITS.search(text) and _count_rects(self._handle, start, length) > 1:
             self._resolve_superscripts(line, start)
         return line
+
+    def _find_overprints(self, lines: Sequence[Line]) -> list[bool]:
+        """Return whether each line is printed over an earlier one or a part of it, as a shadow or to look bold."""
+        lines_by_height: dict[tuple[int, int], list[Line]] = {}
+        results = []
+        for line in lines:
+            height = round(line.y)
+            heights = (height - 1, height, height + 1)
+            earlier_lines = [other for y in heights for other in lines_by_height.get((y, line.angle), ())]
+            results.append(any(self._is_over(line, other) for other in earlier_lines))
+            lines_by_height.setdefault((height, line.angle), []).append(line)
+        return results
+
+    def _is_over(self, line: Line, other: Line) -> bool:
+        """Return whether a line has the text and the place of another one or of a part of it."""
+        distance = MAX_OVERPRINT_SHIFT * line.size
+        if line.text not in other.text or abs(line.y - other.y) > distance:
+            return False
+        if line.text == other.text:
+            return abs(line.x0 - other.x0) <= distance
+        ((start, text),) = other.pieces
+        for match in re.finditer(re.escape(line.text), text):
+            self._find_baseline(start + match.start())
+            if abs(self._x.value - line.x0) <= distance:
+                return True
+        return False
+
+    def _find_overprinted_characters(self, text: str, start: int, size: float) -> set[int]:
+        """Return the indices of characters that are printed over an equal one before them, to look bold."""
+        results = set()
+        for match in _EQUAL_CHARACTERS.finditer(text):
+            self._find_baseline(start + match.start())
+            x = self._x.value
+            self._find_baseline(start + match.start() + 1)
+            if abs(self._x.value - x) <= MAX_GLYPH_SHIFT * size:
+                results.add(match.start() + 1)
+        return results
 
     def split(self, line: Line) -> list[Line]:
         """Split a line at gaps wider than word spaces, as between the columns of a table.
@@ -540,20 +584,6 @@ def _extract_page_text(text_page: Any) -> tuple[str, bool]:
     if len(text) != len(units):
         text = "".join(map(chr, units))
     return text, text_index == count - 1 if last_index > 0 else True
-
-
-def _find_overprints(lines: Sequence[Line]) -> list[bool]:
-    """Return whether each line is printed over an earlier one with the same text, as a shadow or to look bold."""
-    lines_by_text: dict[tuple[str, int], list[Line]] = {}
-    results = []
-    for line in lines:
-        earlier_lines = lines_by_text.setdefault((line.text, line.angle), [])
-        distance = MAX_OVERPRINT_SHIFT * line.size
-        results.append(
-            any(abs(line.x0 - other.x0) <= distance and abs(line.y - other.y) <= distance for other in earlier_lines)
-        )
-        earlier_lines.append(line)
-    return results
 
 
 def _append_if_continued(line: Line, piece: Line, is_after_space: bool) -> bool:
