@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import assert_type
 
 import climassay
-from climassay.api.generation import Publication
 from climassay.confidence.results import ExtractedStatements, LintedDrafts
 from climassay.corpus import AddReport, Collection, Hit, RetrievalReport
 from climassay.corpus.presentation import SearchResult
@@ -14,6 +13,7 @@ from climassay.factcheck import CheckedClaim, CheckedClaims, FoundFallacy, Score
 from climassay.generation.dataset_results import GeneratedDataset, ScreenedDrafts
 from climassay.grounding import GroundedAnswer
 from climassay.grounding.text_check_result import TextCheck
+from climassay.integrations.dataset_publication import Publication
 from climassay.judging import InsertionResult, ItemRanking, Probe, TrainedProbe
 from climassay.metrics.results import ScoredAnswers
 from climassay.models import Encoder, Generator

@@ -19,12 +19,8 @@ from .evaluation.evaluation_result import Evaluation as Evaluation
 from .api.claims import (
     check_claim as check_claim,
     check_claims as check_claims,
-    estimate_debates as estimate_debates,
-    export_checks as export_checks,
-    list_checks as list_checks,
     list_claims as list_claims,
     score_verdicts as score_verdicts,
-    show_check as show_check,
 )
 from .api.confidence import (
     diff_confidence as diff_confidence,
@@ -71,7 +67,6 @@ from .api.generation import (
     screen as screen,
 )
 from .api.judges import (
-    benchmark_judges as benchmark_judges,
     compare_texts as compare_texts,
     evaluate_judge as evaluate_judge,
     insert as insert,
@@ -93,11 +88,6 @@ from .api.records import (
     model_usage as model_usage,
     restore_records as restore_records,
     show_record as show_record,
-)
-from .api.reproduction import (
-    reproduce_climaqa as reproduce_climaqa,
-    reproduce_climinator as reproduce_climinator,
-    reproduce_ppairs as reproduce_ppairs,
 )
 from .api.scores import evaluate_entailment as evaluate_entailment, score_answers as score_answers
 from .api.tagging import (
@@ -123,11 +113,22 @@ from .api.validation import (
 from .confidence.tagging import load_tagger as load_tagger
 from .corpus import Collection as Collection
 from .errors import ClimassayError as ClimassayError
+from .factcheck.saved_checks import (
+    export_checks as export_checks,
+    list_checks as list_checks,
+    show_check as show_check,
+)
+from .factcheck.session_debates import estimate_debates as estimate_debates
 from .factcheck.fallacies import find_fallacies as find_fallacies
-from .judging import Item as Item
+from .judging import Item as Item, benchmark_judges as benchmark_judges
 from .models import ModelOptions as ModelOptions, load_model as load_model
 from .models.encoders import load_encoder as load_encoder
 from .questions import read_questions as read_questions
+from .reproduction.papers import (
+    reproduce_climaqa as reproduce_climaqa,
+    reproduce_climinator as reproduce_climinator,
+    reproduce_ppairs as reproduce_ppairs,
+)
 from .session import Session as Session
 from .workspace import Workspace as Workspace
 

@@ -16,7 +16,6 @@ from climassay import primer
 from climassay.api.benchmarks import evaluate_choices
 from climassay.api.claims import check_claim
 from climassay.api.documents import add_documents, ask
-from climassay.api.judges import benchmark_judges
 from climassay.grounding import build_card, format_sentence
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
@@ -311,6 +310,7 @@ def _evaluate_judge(demo: _Demo, title: str) -> DemoStep:
         ItemColumns,
         JudgeTask,
         ProbeSettings,
+        benchmark_judges,
         parse_levels,
         quality,
         read_items,
@@ -371,13 +371,7 @@ def _check_claim(demo: _Demo, title: str) -> DemoStep:
         rounds=1,
         profile=ProfileSettings(text_tokens=MAX_TEXT_TOKENS),
     )
-    transcript = check_claim(
-        CLAIM,
-        settings=settings,
-        model=demo.model,
-        workspace=demo.session,
-        force=True,
-    )
+    transcript = check_claim(CLAIM, settings=settings, model=demo.model, workspace=demo.session, force=True)
     page = transcript.save(demo.output.with_name("factcheck.html"))
     verdict = transcript.verdict
     has_verdict = verdict.outcome == "verdict"

@@ -1,6 +1,6 @@
 """Session: a workspace with its records, models, collections and encoders, each opened at first use and shared.
 
-Commands, pages, the demo and the functions of :mod:`climassay.api` work in a session::
+Commands, pages, the demo and the public functions work in a session::
 
     with Session.opened("my-project") as session:
         climassay.ask("How much has the sea level risen?", "ipcc", model="openai:gpt-4o-mini", workspace=session)
@@ -18,14 +18,11 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from climassay.models import provider
 from climassay.models.options import ModelOptions
-from climassay.models.provider import is_served, model_price
 from climassay.progress import Progress, default_progress
-from climassay.settings import with_changes
 from climassay.workspace import Workspace, cache_folder
 
 if TYPE_CHECKING:
     from climassay.distributed import WorkerPool
-    from climassay.factcheck import DebateResources, DebateSettings
     from climassay.grounding import CollectionGroup
     from climassay.learning import ActivationStore
     from climassay.models import Generator
@@ -222,42 +219,6 @@ class Session:
         if self.options.no_cache:
             return ActivationStore(Path(self._stack.enter_context(TemporaryDirectory(prefix="climassay-"))))
         return ActivationStore(cache_folder() / "activations")
-
-    def debate(self, settings: "DebateSettings", model: "Generator | None" = None) -> "DebateResources":
-        """Load the models, collections, prices and encoder that a debate needs.
-
-        Args:
-            settings: Settings of the debate, which name its advocates, collections and models.
-            model: Model of all participants; by default the models that the settings name are loaded.
-
-        Raises:
-            InputError: A collection does not exist, or an option applies to none of the models.
-            ModelError: A model cannot be loaded.
-        """
-        from climassay.factcheck import DebateResources
-        from climassay.factcheck.checking import list_collections, list_models
-        from climassay.factcheck.scales import load_scale
-
-        load_scale(settings.scale)  # a wrong name is reported before models are loaded
-        groups = {name: self.collections(name) for name in list_collections(settings)}
-        debate_options = with_changes(
-            self.options, max_output_tokens=settings.max_output_tokens, reasoning_effort=settings.reasoning_effort
-        )
-        if model is not None:
-            models = {settings.model: model}
-        else:
-            models = {
-                name: self.model(name, model_options)
-                for name, model_options in debate_options.fitting_each(list_models(settings)).items()
-            }
-        prices = {name: model_price(name, self.options, self.workspace.root) for name in models}
-        first = next(iter(groups.values()), None)
-        return DebateResources(
-            models,
-            groups,
-            {name: price for name, price in prices.items() if price is not None and is_served(name)},
-            first.encoder if first else self.encoder(),
-        )
 
 
 NameOrPath = TypeVar("NameOrPath", bound=str | Path)

@@ -40,12 +40,7 @@ T = TypeVar("T")
 COMMENT_COLUMN = 40
 """Column at which comments begin in a commented file."""
 LINE_WIDTH = 120
-_CONFIG = ConfigDict(
-    extra="forbid",
-    arbitrary_types_allowed=True,
-    use_attribute_docstrings=True,
-    validate_by_name=True,
-)
+_CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True, validate_by_name=True)
 _BOUNDS = ("ge", "gt", "le", "lt")
 _OUT_OF_BOUNDS = ("greater_than_equal", "greater_than", "less_than_equal", "less_than", "finite_number")
 

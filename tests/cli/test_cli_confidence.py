@@ -305,7 +305,7 @@ def test_a_file_of_extract_needs_no_column(climassay, tmp_path, tagger) -> None:
 def test_held_out_answers_are_written_for_the_report(monkeypatch, climassay, tmp_path) -> None:
     file, statements = extracted(tmp_path)
     output = tmp_path / "held-out.jsonl"
-    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda: None)
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda _: None)
     out = done(
         climassay("confidence tag evaluate", file, "--method", "words", "--folds", 4, "--predictions", output, "--json")
     )
@@ -317,7 +317,7 @@ def test_held_out_answers_are_written_for_the_report(monkeypatch, climassay, tmp
 
 def test_train_and_evaluate(monkeypatch, climassay, tmp_path, tagger) -> None:
     file, output = write_climatex(tmp_path / "c.tsv"), tmp_path / "new.safetensors"
-    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda: None)
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda _: None)
     code, out, err = climassay("confidence tag train", file, "-o", output, "--method", "words", "--folds", 3)
     assert code == 0, err
     assert "Chosen: words" in out
@@ -396,7 +396,7 @@ def known(tmp_path):
 
 
 def test_statements_are_inserted_among_those_of_known_level(monkeypatch, climassay, tmp_path, known):
-    monkeypatch.setattr("climassay.models.load_model", lambda _: PlantedModel(noise=0.02))
+    monkeypatch.setattr("climassay.models.provider.load_model", lambda *_, **_options: PlantedModel(noise=0.02))
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
     new = labelled(12, start=500)
     file, output = tmp_path / "new.csv", tmp_path / "tagged.jsonl"
@@ -411,7 +411,7 @@ def test_statements_are_inserted_among_those_of_known_level(monkeypatch, climass
 
 
 def test_inserted_statements_keep_their_columns_and_are_scored_by_cycle(monkeypatch, climassay, tmp_path, known):
-    monkeypatch.setattr("climassay.models.load_model", lambda _: PlantedModel(noise=0.02))
+    monkeypatch.setattr("climassay.models.provider.load_model", lambda *_, **_options: PlantedModel(noise=0.02))
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
     new = labelled(12, start=500)
     file, output = tmp_path / "new.csv", tmp_path / "tagged.csv"
@@ -442,7 +442,7 @@ def test_inserted_statements_keep_their_columns_and_are_scored_by_cycle(monkeypa
 
 def test_a_model_behind_a_server_shows_no_states(monkeypatch, climassay, known):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert "states of openai:any cannot be read" in refused(
+    assert "hidden states: use a local: model, not openai:any" in refused(
         climassay("confidence tag insert", "Seas rise.", "--anchors", known, "--model", "openai:any")
     )
 
@@ -451,7 +451,7 @@ def test_a_model_behind_a_server_shows_no_states(monkeypatch, climassay, known):
 def test_a_pointwise_probe_on_states_is_trained_and_used(monkeypatch, climassay, tmp_path, known):
     model = f"local:{save_tiny(tmp_path / 'tiny')}"
     output = tmp_path / "states.safetensors"
-    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda: None)
+    monkeypatch.setattr("climassay.models.encoders.load_encoder", lambda _: None)
     done(climassay(
         "confidence tag train", known, "-o", output, "--method", "mean states", "--model", model, "--layer", 1,
         "--folds", 3,

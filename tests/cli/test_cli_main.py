@@ -173,6 +173,24 @@ def test_none_is_no_value_of_an_option(climassay, option):
     assert option in refused(climassay("check", "The Sun warms the Earth.", "--plain", option, "none"))
 
 
+@pytest.mark.parametrize("option", ["--entailment=none", "--no-screen=none", "--no-cache=null", "--split=none"])
+def test_none_is_no_value_of_a_switch(climassay, option):
+    assert option.partition("=")[0] in refused(climassay("check", "The Sun warms the Earth.", "--plain", option))
+
+
+def test_none_is_refused_by_every_switch():
+    switches = [
+        f"{name} {option.name}=none"
+        for name, command in walk()
+        for option in command.assemble_argument_collection(default_parameter=app.default_parameter)
+        if not option.children and {bool, type(None)} <= {option.hint, *get_args(option.hint)}
+    ]
+    assert switches
+    for switch in switches:
+        with pytest.raises(CycloptsError, match='"none" into bool'):
+            app.parse_args(switch)
+
+
 def test_none_is_refused_by_every_number_and_every_choice_without_it():
     accepted = []
     for name, command in walk():

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from climassay import evaluation, reproduce_climaqa
-from climassay.api.climaqa_tables import climaqa_tables
 from climassay.evaluation import has_published_questions
 from climassay.questions import read_questions
+from climassay.reproduction.climaqa import climaqa_tables
 from climassay.workspace import Workspace
 from command_line import json_of, refused
 from debate_tables import make_collection

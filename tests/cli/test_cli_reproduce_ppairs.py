@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from climassay.api.ppairs_tables import PUBLISHED
 from climassay.confidence.statement import Statement
 from climassay.reporting.paper_tables import load_paper_tables
+from climassay.reproduction.ppairs import PpairsRecipe
 from command_line import json_of, refused
 from planted_statements import write_statements
 from tiny_models import save_tiny
@@ -98,7 +98,7 @@ def ours(found, table):
 
 
 def test_published_tables_have_the_figures_of_the_thesis():
-    tables = load_paper_tables(PUBLISHED)
+    tables = load_paper_tables(PpairsRecipe.published_file)
     assert list(tables) == ["4.1", "4.2", "4.3", "4.4"]
     rows = {(row.group, row.system): row.scores for row in tables["4.2"].published}
     assert rows["Llama-3-8B-Instruct", "PPairS"]["Newsroom CON"] == 0.68
@@ -178,7 +178,7 @@ def test_an_estimate_needs_no_model(climassay, data, tmp_path, newsroom):
     ("options", "word"),
     [
         ((), "Name the data of a table"),
-        (("--table", "4.3"), "Table 4.3 needs data: claims with --climate"),
+        (("--table", "4.3"), "Table 4.3 needs claims with --climate"),
         (("--table", "3"), "There is no recipe for Table 3"),
         (("--newsroom", "climate.csv"), "not a table of Newsroom"),
         (("--climate", "newsroom.csv"), "needs a column of claims"),

@@ -5,9 +5,10 @@ import csv
 import pytest
 
 from climassay import reproduce_climinator
-from climassay.api.climinator_tables import climinator_tables, score_outcomes
 from climassay.factcheck import DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP
+from climassay.reporting.paper_tables import load_paper_tables
+from climassay.reproduction.climinator import CliminatorRecipe, score_outcomes
 from climassay.workspace import Workspace
 from command_line import done, refused
 from debate_tables import BOOKS, NEI, PASSAGES, SUN, UNGRADED, Script, make_collection, paragraph
@@ -62,7 +63,7 @@ def reproduced(workspace, script, **options):
 
 
 def test_published_tables_have_the_paper_s_figures():
-    tables = climinator_tables()
+    tables = load_paper_tables(CliminatorRecipe.published_file)
     assert list(tables) == ["1", "2", "3", "4", "5"]
     rows = {(row.group, row.system): row for row in tables["1"].published}
     assert len(rows) == 42, "seven systems in six panels"
@@ -149,7 +150,7 @@ def test_an_outcome_of_a_round_is_scored_as_the_paper_s_table_4_does():
         ["incorrect"] * 51 + ["correct"] * 79 + ["not enough information"] * 26
         + ["incorrect"] * 6 + ["correct"] * 2 + ["not enough information"] * 6
     )  # fmt: skip
-    published = {row.system: row.scores for row in climinator_tables()["4"].published}
+    published = {row.system: row.scores for row in load_paper_tables(CliminatorRecipe.published_file)["4"].published}
     for system, predicted in (("Climinator (B), round 1", first_round), ("NIPCC", contrarian)):
         scores = score_outcomes(truth, predicted)
         assert {

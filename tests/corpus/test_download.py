@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from climassay.api.claims import claim_table, list_claims
+from climassay.api.claims import list_claims
 from climassay.corpus import ReadOptions
 from climassay.corpus.readers.download import download, is_address, read_address
 from climassay.errors import DocumentError
-from climassay.factcheck.claims import read_claims
+from climassay.factcheck.claims import ClaimTable, read_claims
 from climassay.workspace import Workspace
 from command_line import json_of, refused
 from debate_tables import make_collection
@@ -165,7 +165,7 @@ def test_claims_of_a_web_page_are_listed_with_its_address(server, tmp_path):
     listed = list_claims(f"{server}/page", model=model, workspace=tmp_path / "w")
     file = tmp_path / "claims.jsonl"
     file.write_text("".join(json.dumps({**row, "strike": ""}) + "\n" for row in listed.rows()))
-    [claim] = claim_table(file).claims
+    [claim] = ClaimTable.load(file).claims
     assert (claim.text, claim.appearance) == ("Droughts are no more frequent.", f"{server}/page")
     assert read_claims(file).claims[0].source == "Dürren"
 

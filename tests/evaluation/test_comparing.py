@@ -250,3 +250,17 @@ def test_models_can_be_chosen():
     assert {score.model for score in published_scores("gold", ["gpt-4o"])} == {"gpt-4o"}
     with pytest.raises(InputError, match="no model gpt-5: they have gemma-27b"):
         published_scores("gold", ["gpt-5"])
+
+
+def test_scores_of_runs_stand_beside_the_constant_of_their_questions(runs):
+    for metric, level in (("accuracy", "base"), ("exact_match", "overall"), ("bleu_char", "overall")):
+        found = compare_runs(runs, metric, level=level)
+        constants = {
+            constant.value
+            for constant in score_experiment(runs[0]).constants
+            if (constant.metric, constant.level) == (metric, level)
+        }
+        assert len(constants) == (metric != "bleu_char")
+        assert {score.constant for score in found.scores} == (constants or {None})
+        assert all((row[-1] == "-") == (not constants) for row in comparison_table(found).rows)
+        assert {dot.reference for dot in comparison_figure(found).dots} == (constants or {None})

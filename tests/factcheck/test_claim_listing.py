@@ -5,10 +5,10 @@ import json
 import pytest
 
 from climassay import list_claims
-from climassay.api.claims import claim_table
 from climassay.corpus import Block, Document
 from climassay.errors import NoAnswerError
 from climassay.factcheck.claim_listing import ClaimLister, claim_passages
+from climassay.factcheck.claims import ClaimTable
 from command_line import done
 from scripted_model import ScriptedModel
 
@@ -125,7 +125,7 @@ def test_struck_rows_are_not_checked(tmp_path):
     first, *rest = file.read_text().splitlines()
     assert first.startswith("strike,claim,sentences,source,page,section")
     file.write_text("\n".join([first, f"x{rest[0]}", *rest[1:]]) + "\n")
-    table = claim_table(file)
+    table = ClaimTable.load(file)
     assert [one.text for one in table.claims] == ["CO2 saves plants water."]
     assert table.claims[0].source
     assert table.skipped == ("row 1 is struck",)

@@ -116,7 +116,7 @@ def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
 def test_too_little_information_is_said_plainly_with_what_was_searched():
     page = page_of(NEI_CHECK)
     assert "No verdict: nothing that was found and quoted supports one." in page.words
-    assert "IPCC in ar6: 1 passage found ([1]), not enough to judge" in page.words
+    assert "IPCC in ar6: 1 passage found ([1]), on which no verdict rests" in page.words
     assert 'class="scale"' not in page.page
     empty = replace(NEI_CHECK, rounds=tuple(
         replace(held, opinions=tuple(replace(one, retrieved=()) for one in held.opinions)) for held in NEI_CHECK.rounds

@@ -3,9 +3,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from climassay.api.judges import Judge
 from climassay.errors import InputError, NoAnswerError
 from climassay.judging import Item, insert_items, probe_judge, rank_items, train_probe
+from climassay.judging.opened_judge import Judge
 from climassay.judging.preferences import Judgements
 from planted_model import PlantedModel, harvester, items
 

@@ -8,9 +8,9 @@ from climassay.metrics import (
     AnswerItem,
     FactMetric,
     Relations,
-    fact_scores,
     split_facts,
 )
+from climassay.models.encoders import load_encoder
 from scripted_entailment import ScriptedEntailment
 
 
@@ -96,7 +96,8 @@ def test_the_answer_about_mars_that_misses_the_point_is_on_the_topic():
     scorer = ScriptedEntailment(lambda *_: Relations(0.5, 0.0, 0.5))
     off_topic = "Penguins eat krill."
     answers = [case.answer, off_topic]
-    found, other = fact_scores([AnswerItem(QUESTIONS["Mars"], case.reference, text) for text in answers], scorer)
+    items = [AnswerItem(QUESTIONS["Mars"], case.reference, text) for text in answers]
+    found, other = FactMetric(scorer, load_encoder()).score(items)
     assert min(fact.relevance for fact in found.answer_facts) > 0.5
     assert (found.irrelevant, other.irrelevant) == (0.0, 1.0)
     assert found.precision == pytest.approx(0.5)

@@ -9,7 +9,6 @@ from climassay.questions import KINDS
 
 SOURCE = Path(climassay.__file__).parent
 ALLOWED = {
-    "api/climaqa_tables.py": 9,  # kinds in the published tables of the ClimaQA paper
     "cli/evaluate.py": 1,  # name of a command
     "evaluation/paper_scores.py": 12,  # numbers of questions in the ClimaQA paper
     "evaluation/tables.py": 2,  # name of a table
@@ -17,6 +16,7 @@ ALLOWED = {
     "integrations/inspect/_registry.py": 3,  # names of tasks
     "integrations/inspect/tasks.py": 3,  # kinds of the tasks, each with its own scorers
     "metrics/registry.py": 1,  # name of a module
+    "reproduction/climaqa.py": 9,  # kinds in the published tables of the ClimaQA paper
 }
 """Number of string literals that equal a kind, by file; lower a number if you can, and never raise it."""
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from climassay.errors import InputError
+from climassay.reporting.figures import Dot, DotPlot
 from climassay.reporting.paper_tables import (
     PaperRow,
     PartEstimate,
@@ -90,7 +91,8 @@ def test_every_score_is_a_record_with_its_origin(done):
 
 
 def test_a_reproduction_is_written_in_every_form(done, tmp_path):
-    result = Reproduction((done,), ("r1",), ("3 rows left out.",), (done.figure("2 classes"),))
+    figure = DotPlot("2 classes", (Dot("ours", "ours", 0.5, 0.2, 0.8),), "accuracy")
+    result = Reproduction((done,), ("r1",), ("3 rows left out.",), (figure,))
     files = {file.name: file.read_text() for file in result.write(tmp_path / "new" / "folder")}
     assert sorted(files) == ["table-1.csv", "table-1.md", "table-1.tex", "tables.html", "tables.json"]
     assert "| without NEI | mediator | published |" in files["table-1.md"]

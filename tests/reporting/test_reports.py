@@ -277,8 +277,6 @@ def test_rows_keep_their_numbers_and_lose_no_field(tmp_path: Path) -> None:
     assert table[2][0] == "'=1+1"
     for name in ("x.jsonl", "x"):
         assert [json.loads(line) for line in (tmp_path / name).read_text().splitlines()] == rows
-    write_rows(tmp_path / "plain", rows, default_suffix=".csv")
-    assert (tmp_path / "plain").read_text() == (tmp_path / "x.csv").read_text()
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.xlsx", "t.jsonl"])

@@ -4,7 +4,7 @@ import pytest
 
 from browser import arriving, sideways
 from check_parts import SUN, Gate, ended, furnish, scripted, write_settings
-from climassay.api.claims import open_checker
+from climassay.factcheck.session_debates import open_session_checker
 from climassay.web.jobs import WORKERS
 from patience import job_at_its_end, reached, until
 
@@ -85,9 +85,9 @@ def test_a_waiting_check_and_question_show_their_place_and_what_is_done_first(ru
 
     def slow(*arguments):
         reached(loading.open)
-        return open_checker(*arguments)
+        return open_session_checker(*arguments)
 
-    monkeypatch.setattr("climassay.web.checks.debate.open_checker", slow)
+    monkeypatch.setattr("climassay.web.checks.debate.open_session_checker", slow)
     page = visit("annotator")
     try:
         check = send(page)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from climassay.api.validation import open_reader
 from climassay.errors import InputError
 from climassay.generation import annotation
-from climassay.io import parse_json, read_text
 from climassay.questions import RUBRIC_KIND, question_row, read_questions
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown, write_rows
@@ -304,10 +303,9 @@ def export_labels(
     Raises:
         InputError: The dataset does not exist, or the file cannot be written.
     """
-    from climassay.integrations.labelling_tools import write_argilla, write_label_studio
+    from climassay.integrations.labelling_tools import read_user_ids, write_argilla, write_label_studio
 
     output = Path(output)
-    users = None if users is None else Path(users)
     label_format = form or ("csv" if output.suffix.lower() == ".xlsx" else _infer_format(output))
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)
@@ -327,7 +325,7 @@ def export_labels(
             count = len(store.labels(dataset))
         else:
             _, count = write_argilla(
-                output, dataset, store.items(dataset), overlap=settings.overlap, users=_load_user_ids(users)
+                output, dataset, store.items(dataset), overlap=settings.overlap, users=read_user_ids(users)
             )
     data = {"dataset": dataset, "output": output, "format": label_format, "labels": count}
     return Shown(data, printed_lines=(f"Wrote {counted(count, 'label')} to {output}",))
@@ -393,10 +391,9 @@ def import_labels(
     Raises:
         InputError: The dataset does not exist, or the file cannot be read.
     """
-    from climassay.integrations.labelling_tools import read_argilla, read_label_studio
+    from climassay.integrations.labelling_tools import read_argilla, read_label_studio, read_user_ids
 
     file = Path(file)
-    users = None if users is None else Path(users)
     label_format = form or _infer_format(file)
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)
@@ -410,7 +407,7 @@ def import_labels(
             elif label_format == "label-studio":
                 label_file = read_label_studio(file, drafts)
             else:
-                label_file = read_argilla(file, drafts, _load_user_ids(users))
+                label_file = read_argilla(file, drafts, read_user_ids(users))
         import_counts = store.import_labels(dataset, label_file.labels, label_file.skips, label_file.comments)
     rejection_messages = [*label_file.unreadable, *import_counts.refused]
     counts = {name: getattr(import_counts, name) for name in ("stored", "known", "withdrawn", "comments")}
@@ -430,18 +427,6 @@ def _infer_format(file: Path) -> LabelFormat:
         case ".csv":
             return "csv"
     raise InputError(f"{file} does not show its format: add --format jsonl, csv, label-studio or argilla.")
-
-
-def _load_user_ids(file: Path | None) -> dict[str, str]:
-    if file is None:
-        return {}
-    try:
-        user_ids = parse_json(read_text(file))
-        if not isinstance(user_ids, dict) or not all(isinstance(row, str) for row in user_ids.values()):
-            raise ValueError('it should look like {"anna": "6b1b3e0c-..."}')
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} does not map annotators to Argilla users: {error}.") from None
-    return user_ids
 
 
 def retrain_validator(

@@ -1,10 +1,7 @@
 """Fact-checking of claims in debates, for single claims or a file, and scores of the verdicts."""
 
-import json
-import random
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,29 +9,21 @@ from typing import TYPE_CHECKING, Any, Literal
 from climassay import factcheck
 from climassay.errors import InputError, NoAnswerError
 from climassay.factcheck.scales import load_scale
-from climassay.io import find_column, parse_rows, read_bytes, require_column, write_file
+from climassay.io import find_column, parse_rows, read_bytes, require_column
 from climassay.models import DEFAULT_MODEL, Generator
-from climassay.primer import claims_path
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from climassay.factcheck import PastCheck
-    from climassay.factcheck.checking import Checker, OnEvent
+    from climassay.factcheck.checking import OnEvent
     from climassay.factcheck.claims import ClaimColumns
     from climassay.factcheck.debate.setup import DebateSetup
-    from climassay.factcheck.estimate import DebateEstimate
     from climassay.factcheck.transcript import Claim, Transcript
 
-PRIMER_CLAIMS = "primer:claims"
-"""Name of the bundled claims, usable in place of a file."""
-_CLAIM_COLUMNS = ("claim", "statement", "text")
-"""Names of the column that contains the claims unless the user names it, in order of preference; case is ignored."""
 MAX_PAST_CHECKS = 3
 """Maximum number of earlier checks of similar claims that accompany a check."""
-_MAX_CLAIM_CHARACTERS = 90
-"""Maximum number of characters that a list of checks shows of each claim."""
 
 
 def check_claim(
@@ -81,12 +70,14 @@ def check_claim(
         >>> transcript.verdict.outcome
         'not enough information'
     """
+    from climassay.factcheck.session_debates import open_session_checker
+
     claim_record = factcheck.make_claim(claim) if isinstance(claim, str) else claim
     debate_settings = _add_advocates(settings, collections, adversaries, plain)
     config = {"claim": claim_record.text, "samples": samples}
     with (
         Session.opened(workspace) as session,
-        open_checker(session, debate_settings, "check", config, model) as checker,
+        open_session_checker(session, debate_settings, "check", config, model) as checker,
     ):
         encoder = checker.setup.encoder
         past_checks: tuple[PastCheck, ...] = ()
@@ -144,10 +135,11 @@ def check_claims(
         ModelError: A model cannot be loaded.
     """
     from climassay.factcheck.checking import CONCURRENCY
+    from climassay.factcheck.session_debates import open_session_checker
 
     debate_settings = _add_advocates(settings, collections, adversaries, plain)
     name = Path(claims).name if isinstance(claims, (str, Path)) else "claims"
-    table = sample_claims(claim_table(claims, columns), limit, debate_settings.seed)
+    table = factcheck.ClaimTable.load(claims, columns).sample(limit, debate_settings.seed)
     scale = load_scale(debate_settings.scale)
     # What could not be scored or shown is said before the debates, and not after them.
     scale.classes(classes)
@@ -162,7 +154,7 @@ def check_claims(
     config = {"file": name, "claims": len(table.claims), "samples": samples}
     with (
         Session.opened(workspace) as session,
-        open_checker(session, debate_settings, "factcheck run", config, model) as checker,
+        open_session_checker(session, debate_settings, "factcheck run", config, model) as checker,
         session.progress.task("Debating", total=len(table.claims)) as task,
         session.progress.task("Requests") as requests_task,
     ):
@@ -213,25 +205,6 @@ def check_claims(
         table.skipped,
         (("Run", checker.run), ("Mediator", mediator), *((f"Model {name}", facts) for name, facts in models.items())),
     )
-
-
-def claim_table(
-    claims: "str | Path | Sequence[str] | factcheck.ClaimTable", columns: "ClaimColumns | None" = None
-) -> "factcheck.ClaimTable":
-    """Return a table of the claims in a file, in the primer or in a sequence of texts.
-
-    Raises:
-        InputError: The file cannot be read, or a claim is empty.
-    """
-    if isinstance(claims, factcheck.ClaimTable):
-        return claims
-    if isinstance(claims, (str, Path)):
-        if str(claims) != PRIMER_CLAIMS:
-            return factcheck.read_claims(Path(claims), columns)
-        group_column = None if columns is None else columns.group
-        return factcheck.read_claims(claims_path(), factcheck.ClaimColumns(verdict="verdict", group=group_column))
-    claim_records = tuple(factcheck.make_claim(claim) for claim in claims)
-    return factcheck.ClaimTable(claim_records, (None,) * len(claim_records), ("",) * len(claim_records), ())
 
 
 def list_claims(
@@ -287,19 +260,7 @@ def list_claims(
         "unknown": lister.n_rejected,
         "repeated": lister.n_repeated,
     }
-    n_quoted = sum(claim.is_quoted for claim in claims)
-    summary = f"{counted(len(claims), 'claim')} in {counted(len(passages), 'passage')}"
-    notes = [f"{summary} of {source}, listed by {generator.name}."]
-    if lister.n_failed:
-        notes.append(f"{counted(lister.n_failed, 'passage')} without a usable answer ({lister.error}): run it again.")
-    if lister.n_rejected:
-        notes.append(f"{counted(lister.n_rejected, 'claim')} left out that name no sentence, or too many.")
-    if lister.n_repeated:
-        notes.append(f"{counted(lister.n_repeated, 'claim')} left out that an earlier row has.")
-    if n_quoted:
-        notes.append(
-            f"{counted(n_quoted, 'claim')} in the document's words, because the model's had another figure or no end."
-        )
+    notes = lister.notes(claims, f"{counted(len(passages), 'passage')} of {source}")
     if n_struck := sum(bool(row["strike"]) for row in rows):
         notes.append(
             f"{counted(n_struck, 'claim')} struck beforehand: empty the cell in the column strike to check it."
@@ -307,20 +268,8 @@ def list_claims(
     row_cells = [(row["strike"], str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
     table = Table.of(f"Claims of {source}", ("strike", "page", "claim", "sentences"), row_cells, left=4)
     failure = NoAnswerError(lister.error) if passages and lister.n_failed == len(passages) else None
-    return Shown({"run": run.id, **counts, "claims": rows}, (table,), rows, noted=notes, failed=failure)
-
-
-def sample_claims(table: "factcheck.ClaimTable", limit: int | None, seed: int) -> "factcheck.ClaimTable":
-    """Draw ``limit`` claims at random, and return them in the order of the table; return all if ``limit`` is None."""
-    if limit is None or limit >= len(table.claims):
-        return table
-    indices = sorted(random.Random(seed).sample(range(len(table.claims)), limit))
-    return replace(
-        table,
-        claims=tuple(table.claims[index] for index in indices),
-        verdicts=tuple(table.verdicts[index] for index in indices),
-        groups=tuple(table.groups[index] for index in indices),
-    )
+    tables = (table,) if rows else ()
+    return Shown({"run": run.id, **counts, "claims": rows}, tables, rows, noted=notes, failed=failure)
 
 
 def score_verdicts(
@@ -353,6 +302,7 @@ def score_verdicts(
     Raises:
         InputError: The file or a column cannot be used, or a verdict is not on the scale.
     """
+    from climassay.factcheck.claims import CLAIM_COLUMNS
     from climassay.factcheck.results.scoring import score_groups
     from climassay.factcheck.results.scoring import score_verdicts as compute_scores
 
@@ -366,7 +316,7 @@ def score_verdicts(
     predicted = require_column(path, columns, predicted, "--predicted")
     other_columns = [column for column in columns if column not in (truth, predicted)]
     claim_column = (
-        require_column(path, columns, claim, "--claim") if claim else find_column(other_columns, *_CLAIM_COLUMNS)
+        require_column(path, columns, claim, "--claim") if claim else find_column(other_columns, *CLAIM_COLUMNS)
     )
 
     def cells(name: str) -> list[Any]:
@@ -402,187 +352,3 @@ def _add_advocates(
         one_or_several(collections), plain=has_plain_advocate, adversaries=adversaries
     )
     return replace(debate_settings, advocates=advocates or debate_settings.advocates)
-
-
-@contextmanager
-def open_checker(
-    session: Session,
-    settings: "factcheck.DebateSettings",
-    command: str,
-    config: dict[str, Any],
-    model: Generator | str | None = None,
-) -> "Iterator[Checker]":
-    """Load the models and collections of debates, and yield a checker whose requests are recorded as one run.
-
-    Args:
-        session: Session in which models and collections are loaded.
-        settings: Participants and rules.
-        command: Command name under which the run is recorded.
-        config: Further settings to record, for example the claim.
-        model: Model of all participants; by default the models of the settings.
-
-    Raises:
-        InputError: The debate has no advocate, or a collection or the scale does not exist.
-        ModelError: A model cannot be loaded.
-    """
-    loaded_model = None if model is None else session.model(model)
-    if loaded_model is not None:
-        settings = replace(
-            settings,
-            model=loaded_model.name,
-            mediator=replace(settings.mediator, model=""),
-            advocates=tuple(replace(advocate, model="") for advocate in settings.advocates),
-        )
-    with factcheck.open_checker(
-        settings,
-        session.debate(settings, loaded_model),
-        session.records,
-        command=command,
-        config=config,
-        prompts=session.options.prompts,
-        use_cache=not session.options.no_cache,
-    ) as checker:
-        yield checker
-
-
-def estimate_debates(
-    claims: "Sequence[Claim]",
-    settings: "factcheck.DebateSettings",
-    *,
-    model: Generator | None = None,
-    samples: int = 1,
-    timed: bool = True,
-    workspace: Place = None,
-) -> "DebateEstimate":
-    """Estimate the requests, tokens, cost and time of debates.
-
-    Args:
-        claims: Claims to be debated.
-        settings: Settings of the debate.
-        model: Loaded model of all participants; by default the models of the settings.
-        samples: Number of debates for each claim.
-        timed: Whether to time local models on a few requests. Otherwise no model is called.
-        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-
-    Raises:
-        InputError: A collection or the scale does not exist.
-        ModelError: A model cannot be loaded.
-    """
-    from climassay.factcheck.checking import set_up_debate
-    from climassay.factcheck.estimate import estimate_debate
-    from climassay.records.queries import seconds_per_answer
-
-    with Session.opened(workspace) as session:
-        resources = session.debate(settings, model)
-        with session.progress.status("Estimating ..."):
-            setup = set_up_debate(settings, resources, session.options.prompts)
-            database = session.records.database
-            return estimate_debate(
-                setup,
-                resources,
-                claims,
-                samples,
-                lambda model: seconds_per_answer(database, model),
-                timed=timed,
-            )
-
-
-def list_checks(
-    checks_filter: "factcheck.CheckFilter | None" = None, *, page: int = 1, workspace: Place = None
-) -> Shown:
-    """List fact-checks, newest first, and how often reviewers agree with their verdicts.
-
-    Args:
-        checks_filter: Conditions that the checks must meet (:class:`climassay.factcheck.CheckFilter`); all by default.
-        page: Number of the page; each page has up to fifty checks.
-        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-
-    Raises:
-        InputError: The filter has an invalid review or date.
-    """
-    from climassay.factcheck.check_records import iso_time, summary_data
-
-    with Session.opened(workspace) as session:
-        checks = factcheck.CheckStore(session.records)
-        checks_page, review_agreement = checks.list(checks_filter, page), checks.agreement()
-    records = [summary_data(check) for check in checks_page.checks]
-    data = {
-        "total": checks_page.total,
-        "page": checks_page.page,
-        "pages": checks_page.pages,
-        "checks": records,
-        "reviews": review_agreement,
-    }
-    rows = []
-    for check in checks_page.checks:
-        claim = check.claim.text
-        shortened_claim = claim if len(claim) <= _MAX_CLAIM_CHARACTERS else claim[:_MAX_CLAIM_CHARACTERS] + "…"
-        outcome = f"{check.label or check.outcome or check.state}{' (demonstration)' if check.demonstration else ''}"
-        rows.append(
-            (check.id, iso_time(check.asked_at)[:10], shortened_claim, outcome, str(check.agree), str(check.disagree))
-        )
-    position = f"page {checks_page.page} of {checks_page.pages}"
-    note = f"{counted(checks_page.total, 'check')} asked for in the browser, {position}."
-    if not checks_page.total:
-        note += " What commands have checked is among the runs: climassay records runs."
-    if review_agreement.agreed is not None:
-        agreement = review_agreement.agreed
-        interval = f"{agreement.interval.low:.0%} to {agreement.interval.high:.0%}"
-        note += f" People agree with {agreement.value:.0%} of {agreement.n} reviewed ({interval})."
-    table = Table.of("", ("id", "asked", "claim", "ended with", "agree", "disagree"), rows, left=4, note=note)
-    return Shown(data, (table,), records) if rows else Shown(data, (), records, noted=(note,))
-
-
-def show_check(check: str, *, workspace: Place = None) -> Shown:
-    """Show a fact-check with its verdict and its reviews.
-
-    Args:
-        check: Id of the check.
-        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-
-    Raises:
-        InputError: The check does not exist.
-    """
-    from climassay.factcheck.check_records import iso_time
-    from climassay.factcheck.results.checked_claim import verdict_lines
-
-    with Session.opened(workspace) as session:
-        checks = factcheck.CheckStore(session.records)
-        stored_check, reviews = checks.get(check), checks.reviews(check)
-    lines: list[Any] = [f"Claim: {stored_check.about.claim.text}"]
-    if stored_check.transcript is None:
-        reason = f": {stored_check.about.error}" if stored_check.about.error else ""
-        lines.append(f"No result; the check is {stored_check.about.state}{reason}")
-    else:
-        lines += verdict_lines(stored_check.transcript, factcheck.load_scale(stored_check.settings.scale))
-    verbs = {"agree": "agrees", "disagree": "disagrees", "undecided": "comments"}
-    for review in reviews:
-        outdated_note = "" if review.current else " (changed since)"
-        comment = f": {review.comment}" if review.comment else ""
-        lines.append(f"{review.by} {verbs[review.opinion]}{outdated_note}, {iso_time(review.made_at)[:10]}{comment}")
-    return Shown(lambda: factcheck.check_data(stored_check, reviews), printed_lines=lines)
-
-
-def export_checks(
-    file: Path | str, checks_filter: "factcheck.CheckFilter | None" = None, *, workspace: Place = None
-) -> Shown:
-    """Write fact-checks, with their debates and reviews, to a file; the oldest check comes first.
-
-    Args:
-        file: File to write (.jsonl), with one check per line.
-        checks_filter: Conditions that the checks must meet (:class:`climassay.factcheck.CheckFilter`); all by default.
-        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-
-    Raises:
-        InputError: The file cannot be written, or the filter has an invalid review or date.
-    """
-    file = Path(file)
-    if file.suffix != ".jsonl":
-        raise InputError(f"{file} must end in .jsonl: write one check per line.")
-    if file.is_dir():
-        raise InputError(f"{file} is a folder: name a file.")
-    with Session.opened(workspace) as session:
-        records = factcheck.CheckStore(session.records).iterate(checks_filter, debates=True)
-        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records][::-1]
-    write_file(file, "".join(lines))
-    return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

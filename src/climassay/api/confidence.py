@@ -311,13 +311,12 @@ def report_topics(
 
 
 def _predict_levels(
-    session: Session, tagger: str, statements: "list[Statement]", model: "TopicModel", sample: int | None, seed: int
+    session: Session, tagger: str, statements: "list[Statement]", model: "TopicModel", limit: int | None, seed: int
 ) -> "Predictions":
     """Predict the levels of the untagged statements with a topic; the result includes the tagger's known errors."""
-    import numpy as np
-
     from climassay.confidence.tagging.tagger import BUNDLED_TAGGER, load_tagger
     from climassay.confidence.trends import Predictions
+    from climassay.learning import sample
 
     loaded_tagger = load_tagger(BUNDLED_TAGGER if tagger == "bundled" else Path(tagger))
     untagged_statements = [
@@ -325,9 +324,7 @@ def _predict_levels(
     ]
     if not untagged_statements:
         raise InputError("No untagged statement has a topic: extract with --untagged, then topics --assign-untagged.")
-    if sample and sample < len(untagged_statements):
-        sampled_indices = np.random.default_rng(seed).choice(len(untagged_statements), sample, replace=False)
-        untagged_statements = [untagged_statements[index] for index in sorted(sampled_indices.tolist())]
+    untagged_statements = list(sample(untagged_statements, limit, seed))
     residuals, confusion = loaded_tagger.residuals, loaded_tagger.confusion
     if residuals is None and confusion is None:
         raise InputError(f"The tagger {tagger} has no record of its errors: train it again.")

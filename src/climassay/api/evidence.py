@@ -11,18 +11,7 @@ from climassay.reporting.tables import skipped_note
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
-    from climassay.factcheck.evidence_mode import EvidenceClaim, EvidencePrediction, EvidenceTable
-
-
-def _load_claims(
-    file: Path, claim: str, truth: str | None, limit: int | None, seed: int
-) -> "tuple[EvidenceTable, tuple[EvidenceClaim, ...]]":
-    """Return the table of all claims in a file, and the claims drawn from it."""
-    from climassay.factcheck.evidence_mode import read_evidence_claims
-    from climassay.learning import sample
-
-    table = read_evidence_claims(file, claim=claim, label=truth)
-    return table, sample(table.rows, limit, seed)
+    from climassay.factcheck.evidence_mode import EvidencePrediction, EvidenceTable
 
 
 def _make_result(
@@ -98,10 +87,12 @@ def check_with_evidence(
     """
     from climassay.factcheck import ScoredVerdicts, evidence_mode, load_scale
     from climassay.factcheck.results.scoring import score_verdicts, verdict_data
+    from climassay.learning import sample
 
     file = Path(file)
     verdict_scale = load_scale(scale)
-    table, rows = _load_claims(file, claim, truth, limit, seed)
+    table = evidence_mode.read_evidence_claims(file, claim=claim, label=truth)
+    rows = sample(table.rows, limit, seed)
     config = {"file": str(file), "model": model, "scale": scale, "calibrate": calibrated, "limit": limit}
     with (
         Session.opened(workspace) as session,

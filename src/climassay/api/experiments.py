@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from climassay import evaluation
 from climassay.api.records import with_failed_calls
@@ -18,18 +18,11 @@ from climassay.reporting.results import Result, Shown, as_json_data
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
-    from climassay.evaluation import Experiment, PublishedScore
-    from climassay.evaluation.comparing import ModelMeans, SelfPreference
+    from climassay.evaluation import PublishedScore
     from climassay.evaluation.judge_check import JudgeCheck
 
 
 EVERY = "all"
-ANCHORS = ("accuracy", "factual_accuracy")
-PUBLISHED = "published"
-
-
-def _load_experiment(session: Session, run: str) -> "Experiment":
-    return evaluation.load_experiment(session.records, run)
 
 
 def experiment_tables(
@@ -55,7 +48,7 @@ def experiment_tables(
         InputError: The run, a published model or a metric does not exist.
     """
     with Session.opened(workspace) as session:
-        experiment = _load_experiment(session, run)
+        experiment = evaluation.load_experiment(session.records, run)
     published_rows = _select_published(published, published_set)
     scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
     same_questions = evaluation.published_benchmarks(experiment, published_rows)
@@ -94,7 +87,7 @@ def report_experiment(
 
     html = None if html is None else Path(html)
     with Session.opened(workspace) as session:
-        experiment = _load_experiment(session, run)
+        experiment = evaluation.load_experiment(session.records, run)
         scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
         questions = [question for question_set in experiment.questions.values() for question in question_set]
         overlaps = [contamination(questions, read_texts(name, session.workspace), against=name) for name in against]
@@ -152,27 +145,17 @@ def plan_questions(
     Raises:
         InputError: The metric or the run does not exist, or an assumption does not apply to the metric.
     """
-    from climassay.evaluation.planning import plan_table
-    from climassay.metrics.registry import METRICS
+    from climassay.evaluation.planning import make_assumptions, plan_table
 
-    is_binary = METRICS.find(metric).binary
     values = {"accuracy": accuracy, "discordance": discordance, "deviation": deviation, "correlation": correlation}
-    given_names = [name for name, value in values.items() if value is not None]
-    applicable_names = ("accuracy", "discordance") if is_binary else ("deviation", "correlation")
-    if run is not None:
-        if given_names:
-            raise InputError(f"With --run, --{given_names[0]} is estimated from the run: leave it out.")
-        with Session.opened(workspace) as session:
-            assumptions = evaluation.assume_from_run(_load_experiment(session, run), metric)
-    elif not set(given_names) <= set(applicable_names):
-        name = next(name for name in given_names if name not in applicable_names)
-        raise InputError(f"--{name} says nothing about {metric}: it takes --{' and --'.join(applicable_names)}.")
-    elif is_binary:
-        assumptions = evaluation.assume_binary(0.8 if accuracy is None else accuracy, discordance)
+    given_values = {name: value for name, value in values.items() if value is not None}
+    if run is None:
+        assumptions = make_assumptions(metric, given_values)
     else:
-        assumptions = evaluation.assume_mean(
-            0.25 if deviation is None else deviation, 0.5 if correlation is None else correlation
-        )
+        if given_values:
+            raise InputError(f"With --run, --{next(iter(given_values))} is estimated from the run: leave it out.")
+        with Session.opened(workspace) as session:
+            assumptions = evaluation.assume_from_run(evaluation.load_experiment(session.records, run), metric)
     differences = [point / 100 for point in points]
     question_plan = evaluation.plan(differences, assumptions, metric=metric, power=power, alpha=alpha / tests)
     return Shown(question_plan, (plan_table(question_plan),))
@@ -242,12 +225,18 @@ def compare_benchmarks(
     Raises:
         InputError: A run does not exist, or the benchmarks have too few models in common.
     """
-    from climassay.evaluation.comparing import agreement_table, means_table, self_preference_table
+    from climassay.evaluation.comparing import (
+        agreement_table,
+        find_self_preferences,
+        load_means,
+        means_table,
+        self_preference_table,
+    )
 
     with Session.opened(workspace) as session:
-        benchmarks = [_load_means(session, name, setting) for name in (first, second)]
+        benchmarks = [load_means(session.records, name, setting) for name in (first, second)]
     agreements = evaluation.rank_agreement(*benchmarks, resamples=resamples, seed=seed)
-    self_preferences = [] if generator is None else _test_self_preference(benchmarks, generator, seed)
+    self_preferences = [] if generator is None else find_self_preferences(benchmarks, generator, seed)
     return Shown(
         {
             "agreement": agreements,
@@ -259,33 +248,6 @@ def compare_benchmarks(
             *(self_preference_table(preferences, benchmark) for benchmark, preferences in self_preferences),
         ],
     )
-
-
-def _load_means(session: Session, name: str, setting: str) -> "ModelMeans":
-    from climassay.evaluation.paper_scores import Dataset
-
-    run, _, dataset = name.partition(":")
-    if run != PUBLISHED:
-        return evaluation.experiment_means(_load_experiment(session, run), setting, dataset or None)
-    if dataset in get_args(Dataset):
-        return evaluation.published_means(cast("Dataset", dataset), setting)
-    raise InputError(f"The published results are published:gold and published:silver, not {name!r}.")
-
-
-def _test_self_preference(
-    benchmarks: "Sequence[ModelMeans]", generator: str, seed: int
-) -> "list[tuple[ModelMeans, list[SelfPreference]]]":
-    """Return (benchmark, preferences) for each benchmark and anchor; raise an error if none has enough models."""
-    results, errors = [], []
-    for benchmark in benchmarks:
-        for anchor in ANCHORS:
-            try:
-                results.append((benchmark, evaluation.self_preference(benchmark, generator, anchor, seed=seed)))
-            except InputError as error:
-                errors.append(error)
-    if not results:
-        raise errors[0]
-    return results
 
 
 def check_judge(

@@ -6,7 +6,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from climassay.api.learned import check_model_path, comparison_table, is_table, provenance_data, read_text_rows
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.io import read_bytes
@@ -42,6 +41,7 @@ def name_fallacies(
         InputError: The classifier does not exist, or the table or a column cannot be used.
     """
     from climassay.factcheck.fallacies import find_fallacies, load_fallacy_classifier, score_fallacies
+    from climassay.learning.text_rows import is_table
 
     labels: list[str] = []
     if isinstance(texts, (str, Path)):
@@ -114,6 +114,7 @@ def evaluate_fallacies(
 
     from climassay.factcheck.fallacies import load_fallacy_classifier, score_fallacies
     from climassay.learning import NearDuplicates
+    from climassay.learning.text_rows import read_text_rows
 
     labels = Path(labels)
     fallacy_classifier = load_fallacy_classifier(classifier)
@@ -175,6 +176,8 @@ def train_fallacies(
     """
     from climassay.factcheck import fallacies
     from climassay.learning import Provenance
+    from climassay.learning.evaluation import comparison_table
+    from climassay.learning.model_file import check_model_path
 
     labels, output = Path(labels), Path(output)
     check_model_path(output)
@@ -225,12 +228,14 @@ def train_fallacies(
 
 def _read_table(file: Path, text: str, truth: str | None) -> tuple[list[str], list[str]]:
     """Return the texts and the labels of a table; there are no labels if ``truth`` is None."""
+    from climassay.learning.text_rows import read_text_rows
+
     rows = read_text_rows(file, text, truth)
     return [row.text for row in rows], [row.other for row in rows]
 
 
 def _describe(classifier: "FallacyClassifier") -> dict[str, Any]:
-    return {**provenance_data(classifier.provenance), "sources": classifier.sources, "classes": classifier.classes}
+    return {**classifier.provenance.summary(), "sources": classifier.sources, "classes": classifier.classes}
 
 
 def _convert_scores(scores: "dict[str, HeldOutScores]") -> dict[str, Any]:

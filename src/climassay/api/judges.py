@@ -1,29 +1,23 @@
 """Judges that order texts by a quality, and probes that learn a quality from labels."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from climassay import judging
-from climassay.api.learned import check_model_path
 from climassay.errors import InputError, NoAnswerError
-from climassay.judging.benchmark_result import BenchmarkedJudges
 from climassay.judging.settings import InsertMode, SortMethod
-from climassay.models import DEFAULT_MODEL, Generator, ModelOptions, OpenWeights
-from climassay.reporting import Report, counted
+from climassay.models import DEFAULT_MODEL, Generator
+from climassay.reporting import Report
 from climassay.reporting.html import report_data
 from climassay.reporting.results import Shown
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
     from climassay.evaluation import Better, Comparer
-    from climassay.judging.judges import Cost
-    from climassay.judging.training import MethodName, ProbeMethod
+    from climassay.judging.training import ProbeMethod
     from climassay.metrics.factual_accuracy import JudgeFailure
-    from climassay.records import RecordedModel, Run
 
 
 def rank(
@@ -62,7 +56,9 @@ def rank(
         >>> [row.rank for row in ranking.ranked]
         [1, 2]
     """
-    judge, table = JudgeSpec(quality, probe, method, model, token_budget), _to_item_table(texts)
+    from climassay.judging.opened_judge import JudgeSpec, as_item_table
+
+    judge, table = JudgeSpec(quality, probe, method, model, token_budget), as_item_table(texts)
     config = {"file": table.file, "items": len(table.items)}
     with judge.opened(workspace, "judge rank", config, {"sort": seed}) as comparer:
         result = judging.rank_items(
@@ -117,11 +113,12 @@ def insert(
         ModelError: The model cannot be loaded.
     """
     from climassay.judging.anchor_labelling import TIE_BAND
+    from climassay.judging.opened_judge import JudgeSpec, as_item_table
 
     judge, table, anchor_table = (
         JudgeSpec(quality, probe, method, model, token_budget),
-        _to_item_table(texts),
-        _to_item_table(anchors),
+        as_item_table(texts),
+        as_item_table(anchors),
     )
     config = {
         "file": table.file,
@@ -151,133 +148,6 @@ def insert(
         method=comparer.method.name,
         messages=notes,
     )
-
-
-@dataclass(frozen=True)
-class Judge:
-    """Opened judge: a method of comparing texts, with the run that records the model's answers."""
-
-    run: "Run"
-    method: "judging.Method"
-    quality: "judging.Quality"
-    harvester: "judging.Harvester | None"
-    recorded: "RecordedModel"
-    on_progress: Callable[[int], None]
-    """Function called with the number of answered requests."""
-    tie_band: float = 0.0
-    """Half-width of the probe's tie band; 0 without a probe."""
-    notes: tuple[str, ...] = ()
-
-    def check_answered(self, failed: int, n_asked: int) -> None:
-        """Check that hidden states were obtained for at least one comparison.
-
-        Raises:
-            NoAnswerError: There were comparisons, and none was answered; the message gives the reason.
-        """
-        if failed == n_asked > 0 and self.harvester is not None and self.harvester.error:
-            reason = f"{self.harvester.error.rstrip('.')}. Shorter texts or --context-words may help."
-            raise NoAnswerError(f"{self.recorded.name} gave no answer to {counted(n_asked, 'comparison')}: {reason}")
-
-    @property
-    def cost(self) -> "Cost":
-        """Cost of all comparisons so far."""
-        from climassay.judging.judges import Cost
-
-        if self.harvester is not None and self.harvester.cost != Cost():
-            return self.harvester.cost
-        tally = self.recorded.tally
-        tokens = tally.usage.prompt_tokens
-        return Cost(tally.sent, tokens, tokens, tally.sent, tally.hits)
-
-
-@dataclass(frozen=True)
-class JudgeSpec:
-    """Specification of a judge: its quality, probe or method, and model."""
-
-    quality: "judging.Quality | str | None" = None
-    """Quality to compare by, or its name; None for the quality that the probe was trained for."""
-    probe: "judging.Probe | Path | str | None" = None
-    """Trained probe, or its file; None to compare with ``method``."""
-    method: str | None = None
-    """Name of a method without a probe; by default zero-shot, or pairs if the model's weights cannot be read."""
-    model: Generator | str = DEFAULT_MODEL
-    token_budget: int | None = None
-    """Maximum number of tokens in one forward pass."""
-
-    @cached_property
-    def loaded_probe(self) -> "judging.Probe | None":
-        """Trained probe, loaded from its file if necessary; None without a probe."""
-        return judging.load_probe(Path(self.probe)) if isinstance(self.probe, (str, Path)) else self.probe
-
-    @cached_property
-    def resolved_quality(self) -> "judging.Quality":
-        """Quality to compare by; by default the quality of the probe.
-
-        Raises:
-            InputError: The arguments name neither a quality nor a probe, or both a probe and a method.
-        """
-        from climassay.judging.training import load_quality
-
-        if self.probe is not None and self.method is not None:
-            raise InputError("Give either a probe or a method.")
-        if self.quality is None:
-            if self.loaded_probe is None:
-                raise InputError(
-                    f"Name the quality to compare by: an aspect ({', '.join(judging.aspect_names())}), claims, "
-                    "confidence, one of your own in a sentence, or a probe that was trained for one."
-                )
-            return load_quality(self.loaded_probe.provenance)
-        return _find_quality(self.quality)
-
-    @property
-    def model_name(self) -> str:
-        """Name of the model, for records and reports."""
-        return self.model if isinstance(self.model, str) else self.model.name
-
-    @contextmanager
-    def opened(
-        self, workspace: Place, command: str, config: Mapping[str, Any], seeds: Mapping[str, int] | None = None
-    ) -> Iterator[Judge]:
-        """Start a run that records ``config`` and the judge's settings, load the model, and yield the opened judge.
-
-        Raises:
-            InputError: No quality is named, or the judge needs another model.
-        """
-        from climassay.judging.judges import JUDGES, open_weights, probe_judge
-
-        probe = self.loaded_probe
-        probe_source = str(self.probe) if isinstance(self.probe, (str, Path)) else probe is not None
-        judge_config = {
-            "quality": self.resolved_quality.name,
-            "model": self.model_name,
-            "probe": probe_source,
-            "method": self.method,
-        }
-        with ExitStack() as stack:
-            session = stack.enter_context(Session.opened(workspace))
-            prompts = judging.QualityRequests(self.resolved_quality, session.options.prompts)
-            dtype = None if probe is None else probe.provenance.dtype or None
-            generator = session.model(self.model, session.options.with_defaults(ModelOptions(dtype=dtype)))
-            run = stack.enter_context(session.run(command, {**config, **judge_config}, seeds))
-            recorded_model, extractor, tie_band = session.recorded(generator, run), None, 0.0
-            notes: tuple[str, ...] = ()
-            if probe is None:
-                if isinstance(generator, OpenWeights):
-                    extractor = judging.Harvester(generator, prompts, (-1,), session.activations, self.token_budget)
-                name = self.method or ("pairs" if extractor is None else "zero-shot")
-                method = JUDGES.find(name)(recorded_model, prompts, extractor)
-            else:
-                prompt = prompts.prompt("contrast" if probe.kind == "pair" else "point")
-                if probe.provenance.template_sha256 not in ("", prompt.sha256):
-                    notes = (
-                        f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the "
-                        "transfer on labelled items.",
-                    )
-                weights, layers = open_weights(generator, "A probe"), probe.provenance.layers or (-1,)
-                extractor = judging.Harvester(weights, prompts, layers, session.activations, self.token_budget)
-                method, tie_band = probe_judge(probe, extractor), probe.tie_band
-            task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
-            yield Judge(run, method, self.resolved_quality, extractor, recorded_model, task.advance, tie_band, notes)
 
 
 def evaluate_judge(
@@ -315,9 +185,10 @@ def evaluate_judge(
         InputError: The probe was trained on all the items, or the judge cannot be opened.
     """
     from climassay.judging.benchmark import result_row
+    from climassay.judging.opened_judge import JudgeSpec, as_item_table
     from climassay.judging.report import judge_sections, judge_tables
 
-    judge, table = JudgeSpec(quality, probe, method, model, token_budget), _to_item_table(items)
+    judge, table = JudgeSpec(quality, probe, method, model, token_budget), as_item_table(items)
     provenance = None if judge.loaded_probe is None or include_trained else judge.loaded_probe.provenance
     unseen_items = [item for item in table.items if provenance is None or not provenance.was_trained_on(item.text)]
     with judge.opened(workspace, "judge evaluate", {"file": table.file}, {"seed": seed}) as comparer:
@@ -381,6 +252,7 @@ def compare_texts(
     import numpy as np
 
     from climassay.judging.item_tables import clean_text
+    from climassay.judging.opened_judge import JudgeSpec
     from climassay.judging.preferences import CERTAIN_LOG_ODDS
 
     texts = [clean_text(text) for text in (first, second)]
@@ -415,81 +287,6 @@ def compare_texts(
     certainty = "without a probability" if abs(log_odds) == CERTAIN_LOG_ODDS else f"P(A) = {probability:.3f}"
     sentence = f"{comparer.quality.name}: {verdict} ({certainty}, {comparer.method.name})."
     return Shown(data, printed_lines=(sentence,), noted=comparer.notes)
-
-
-def benchmark_judges(
-    tasks: "Sequence[judging.JudgeTask]",
-    settings: "judging.BenchmarkSettings",
-    methods: Sequence[str] = ("ppairs",),
-    *,
-    file: str = "",
-    model: str | Generator = DEFAULT_MODEL,
-    workspace: Place = None,
-    token_budget: int | None = None,
-) -> BenchmarkedJudges:
-    """Measure how well judges agree with experts on unseen groups of items, and compare them with two baselines.
-
-    One baseline prefers the longer text, the other always gives the same answer. Without --layer, a probe's layer is
-    chosen from four layers in the upper half of the model.
-
-    Args:
-        tasks: Qualities, each with its labelled items.
-        settings: Settings of folds, pairs, sorting and probes.
-        methods: Names of methods, or ``all`` for every method that the model supports.
-        file: Name of the items' file, for the report.
-        model: Model that compares the texts.
-        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        token_budget: Maximum number of tokens in one forward pass.
-
-    Raises:
-        InputError: A method does not exist, or needs another model.
-    """
-    from climassay.judging.judges import layer_choices, layers_of
-    from climassay.judging.training import NEEDS_WEIGHTS, PROBE_METHODS
-
-    with Session.opened(workspace) as session:
-        generator, options = session.model(model), session.options
-        names = list(dict.fromkeys(methods))
-        if "all" in names:
-            names = [
-                name for name in judging.METHODS if isinstance(generator, OpenWeights) or name not in NEEDS_WEIGHTS
-            ]
-        settings = replace(
-            settings, probe=replace(settings.probe, layers=layer_choices(generator, settings.probe.layers))
-        )
-        benchmark = judging.benchmark_judges(
-            tasks,
-            cast("list[MethodName]", names),
-            generator,
-            session.records,
-            session.activations,
-            settings=settings,
-            prompts=options.prompts,
-            token_budget=token_budget,
-            use_cache=not options.no_cache,
-            config={"file": file},
-            progress=session.progress,
-        )
-        evidence = None
-        method = next(
-            (name for name in PROBE_METHODS if any(result.scores.method == name for result in benchmark.results)),
-            None,
-        )
-        if method is not None and isinstance(generator, OpenWeights):
-            first_task, layers = tasks[0], layers_of(settings.probe.layers)
-            prompts = judging.QualityRequests(first_task.quality, options.prompts)
-            fold = judging.make_folds(
-                first_task.items,
-                train_items=settings.train_items,
-                folds=settings.folds,
-                pairs_per_item=settings.pairs_per_item,
-                seed=settings.seed,
-            )[0]
-            extractor = judging.Harvester(generator, prompts, layers, session.activations, token_budget)
-            evidence = judging.train_probe(
-                first_task.items, extractor, method=method, settings=settings.probe, pairs=fold.train_pairs
-            )
-    return BenchmarkedJudges(benchmark, tuple(tasks), file, evidence)
 
 
 def train_judge(
@@ -537,13 +334,15 @@ def train_judge(
         (16, 120)
     """
     from climassay.judging.judges import layer_choices, layers_of, open_weights
+    from climassay.judging.opened_judge import as_item_table, find_quality
+    from climassay.learning.model_file import check_model_path
 
     output = None if output is None else Path(output)
     if output is not None:
         check_model_path(output)
-    table, probe_settings = _to_item_table(items), settings or judging.ProbeSettings((), seed=seed)
+    table, probe_settings = as_item_table(items), settings or judging.ProbeSettings((), seed=seed)
     with Session.opened(workspace) as session:
-        prompts = judging.QualityRequests(_find_quality(quality), session.options.prompts)
+        prompts = judging.QualityRequests(find_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
         layer_settings = replace(probe_settings, layers=layer_choices(weights, probe_settings.layers))
         extractor = judging.Harvester(
@@ -574,27 +373,6 @@ def train_judge(
     return trained_probe
 
 
-def _find_quality(quality_name: "judging.Quality | str | None") -> "judging.Quality":
-    if isinstance(quality_name, judging.Quality):
-        return quality_name
-    name = quality_name or ""
-    if name == "claims" or name == "confidence":
-        return judging.quality(name)  # type: ignore[arg-type]
-    return judging.quality("text", name) if name in judging.aspect_names() else judging.quality("own", sentence=name)
-
-
-def _to_item_table(texts: "Sequence[str | judging.Item] | judging.ItemTable") -> "judging.ItemTable":
-    from climassay.judging.item_tables import clean_text
-
-    if isinstance(texts, judging.ItemTable):
-        return texts
-    numbered_texts = enumerate(texts, start=1)
-    return judging.ItemTable(
-        tuple(judging.Item(str(n), clean_text(text)) if isinstance(text, str) else text for n, text in numbered_texts),
-        (),
-    )
-
-
 def side_by_side_judge(session: Session, file: Path) -> "Comparer":
     """Return a function that compares long answers with a trained judge, using the question as context.
 
@@ -606,6 +384,7 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
     """
     import numpy as np
 
+    from climassay.judging.opened_judge import JudgeSpec
     from climassay.metrics.factual_accuracy import JudgeFailure
 
     judge = JudgeSpec(None, file, model=judging.load_probe(file).provenance.model or DEFAULT_MODEL)

@@ -1,8 +1,7 @@
 """Language models and prompts: list them, check a model, export prompt templates."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from climassay.models import ModelOptions
 from climassay.models.provider import check_model as run_model_check
@@ -12,9 +11,6 @@ from climassay.prompts import load_prompt, prompt_names
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown, listing
 from climassay.session import Place, Session
-
-if TYPE_CHECKING:
-    from climassay.models.openai.capabilities import Capabilities
 
 NAMING = (
     "Others are named local:FOLDER or local:HUB-ID (a causal language model as safetensors; +adapter=FOLDER adds a "
@@ -101,7 +97,7 @@ def check_model(
         ("dtype", report.dtype),
         ("threads", None if report.threads is None else str(report.threads)),
         ("loaded in", f"{report.load_seconds:.1f} s"),
-        *([] if report.capabilities is None else _describe_capabilities(report.capabilities)),
+        *([] if report.capabilities is None else report.capabilities.describe()),
         ("prefill", _format_rate(report.prefill_tokens_per_second)),
         ("decode", _format_rate(report.decode_tokens_per_second)),
         ("prompt", report.prompt),
@@ -111,50 +107,6 @@ def check_model(
     return Shown(
         report, printed_lines=[f"{label:<12} {value}" for label, value in lines if value is not None], noted=notes
     )
-
-
-def _describe_capabilities(capabilities: "Capabilities") -> Iterator[tuple[str, str | None]]:
-    """Yield a label and a description of each capability; the description is None if it is to be left out."""
-    status = "" if capabilities.logprobs_status is None else f" with {capabilities.logprobs_status}"
-    logprobs = {
-        "given": "given, but of thoughts: options are named in an answer instead"
-        if capabilities.is_reasoning_model
-        else f"given, {capabilities.top_logprobs} a place",
-        "refused": f"refused{status}; options are named in an answer instead",
-        "ignored": "ignored; options are named in an answer instead",
-    }
-    schema = {
-        "strict": "strict",
-        "loose": "loose: answers are checked, and the schema stands in the prompt as well",
-        "refused": "refused; the schema stands in the prompt instead",
-        "ignored": "ignored; the schema stands in the prompt instead",
-    }
-    reasoning_descriptions = {
-        True: f"yes; {capabilities.reasoning_budget:,} tokens on top of each limit",
-        False: "none seen",
-        None: None,
-    }
-    accepted_options = [name for name in capabilities.accepted if name not in ("max_tokens", "max_completion_tokens")]
-    continuation = {
-        True: "yes: options are weighed where the model goes on with the beginning of its answer",
-        False: "no: options are weighed at the beginning of the answer",
-        None: None,
-    }
-    token_counts = {
-        True: None,
-        False: "of what it does not have in its cache; shortened prompts are not seen",
-        None: None,
-    }
-    yield "logprobs", logprobs[capabilities.logprobs] if capabilities.logprobs else "not known"
-    yield "continues", continuation[capabilities.continues]
-    yield "counts", token_counts[capabilities.counts_cached]
-    yield "JSON schema", schema[capabilities.schema_support] if capabilities.schema_support else "not known"
-    yield "limit", capabilities.token_limit
-    yield "takes", ", ".join(accepted_options) or None
-    yield "refuses", ", ".join(capabilities.dropped) or None
-    yield "thinks", reasoning_descriptions[capabilities.is_reasoning_model]
-    yield "window", None if capabilities.window is None else f"{capabilities.window:,} tokens"
-    yield "learnt on", capabilities.learned_on or None
 
 
 def _format_rate(tokens_per_second: float | None) -> str | None:

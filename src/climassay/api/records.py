@@ -28,83 +28,43 @@ _NO_ANSWER_NOTE = "No model call gave a usable answer, so that there is nothing 
 
 @dataclass(frozen=True, slots=True)
 class WithFailedCalls(Result):
-    """Result extended by a table of the model calls that failed or returned an empty answer.
-
-    If no call was answered, and the result depends on answers, only the failed calls are shown.
-    """
+    """Result extended by a table of the model calls that failed or returned an empty answer."""
 
     result: Result
-    calls: "Sequence[ModelCalls]"
-    """Calls to each model, with the numbers and reasons of failures."""
-
-    @property
-    def shows_only_failures(self) -> bool:
-        """Whether no call was answered; only the failed calls are then shown."""
-        rests = self.result.rests_on_calls and self.result.failure() is None
-        return rests and all(call.unanswered for call in self.calls)
-
-    def _select_failed_calls(self) -> "list[ModelCalls]":
-        return [call for call in self.calls if call.failed or call.empty]
-
-    def _describe_failures(self) -> list[str]:
-        return [sentence for model_calls in self._select_failed_calls() for sentence in model_calls.sentences()]
-
-    def _make_failure_table(self) -> "Table":
-        reasons = [
-            (model_calls.model, {**model_calls.reasons, "The answer is empty.": model_calls.empty})
-            for model_calls in self._select_failed_calls()
-        ]
-        rows = [(model, reason, str(count)) for model, counts in reasons for reason, count in counts.items() if count]
-        note = "; ".join(
-            f"{model_calls.model}: {model_calls.failed:,} of {model_calls.sent:,} calls failed"
-            for model_calls in self._select_failed_calls()
-        )
-        return Table.of(
-            "Calls without an answer", ("model", "reason", "calls"), rows, left=2, note=f"{note}. {_RESUME_NOTE}"
-        )
+    failed_calls: "Sequence[ModelCalls]"
+    """Calls to each model with failures, with the numbers and reasons of the failures."""
 
     def tables(self) -> "list[Table]":
         """Return the tables of the result, followed by the table of failed calls."""
-        return [*(() if self.shows_only_failures else self.result.tables()), self._make_failure_table()]
+        return [*self.result.tables(), _make_failure_table(self.failed_calls)]
 
     def terminal_tables(self, width: int) -> "Sequence[Table]":
         """Return the tables of the result for a terminal; failed calls are reported by the notes instead."""
-        return () if self.shows_only_failures else self.result.terminal_tables(width)
+        return self.result.terminal_tables(width)
 
     def to_dict(self) -> Any:
         """Return the result as JSON-serialisable values, with an entry ``failed_calls`` if they are a mapping."""
         data = self.result.to_dict()
-        if not isinstance(data, Mapping):
-            return {"failed_calls": self._select_failed_calls()} if self.shows_only_failures else data
-        fields = {name: value for name, value in data.items() if not self.shows_only_failures or name == "run"}
-        return {**fields, "failed_calls": self._select_failed_calls()}
+        return {**data, "failed_calls": self.failed_calls} if isinstance(data, Mapping) else data
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of the result, or of the failed calls if there is no answer."""
-        return Result.rows(self) if self.shows_only_failures else self.result.rows()
+        """Return the rows of the result."""
+        return self.result.rows()
 
     def lines(self) -> "Iterable[str | Text]":
-        """Return the lines of the result; none if there is no answer."""
-        return () if self.shows_only_failures else self.result.lines()
+        """Return the lines of the result."""
+        return self.result.lines()
 
     def notes(self) -> Iterator[str]:
         """Yield the notes of the result, then the reasons for failed calls."""
-        sentences = self._describe_failures()
-        if not self.shows_only_failures:
-            yield from self.result.notes()
-            if self.result.failure() is None:
-                yield from sentences
-                yield from [_RESUME_NOTE] if any(call.failed for call in self.calls) else ()
-        elif len(sentences) > 1:
-            yield from sentences
+        yield from self.result.notes()
+        if self.result.failure() is None:
+            yield from _describe_failures(self.failed_calls)
+            yield from [_RESUME_NOTE] if any(call.failed for call in self.failed_calls) else ()
 
     def failure(self) -> ClimassayError | None:
-        """Return an error if no call was answered, otherwise the error of the result, if any."""
-        if not self.shows_only_failures:
-            return self.result.failure()
-        sentences = self._describe_failures()
-        reason_note = f" {sentences[0]}" if len(sentences) == 1 else ""
-        return NoAnswerError(f"{_NO_ANSWER_NOTE}{reason_note} {_RESUME_NOTE}")
+        """Return the error of the result, if any."""
+        return self.result.failure()
 
     def title(self) -> str:
         """Return the title of the result."""
@@ -112,24 +72,61 @@ class WithFailedCalls(Result):
 
     def markdown(self) -> str:
         """Return all tables as Markdown."""
-        return (
-            Result.markdown(self)
-            if self.shows_only_failures
-            else f"{self.result.markdown()}\n{as_markdown(self._make_failure_table())}"
-        )
+        return f"{self.result.markdown()}\n{as_markdown(_make_failure_table(self.failed_calls))}"
 
     def report(self) -> Report:
         """Return the report with the failed calls as its first section."""
-        section = Section("Calls without an answer", (self._make_failure_table(),))
-        if self.shows_only_failures:
-            return Report(self.title(), _NO_ANSWER_NOTE, (section,))
         page = self.result.report()
-        return replace(page, sections=(section, *page.sections))
+        return replace(page, sections=(_make_failure_section(self.failed_calls), *page.sections))
 
     def page(self) -> str:
         """Return the HTML page of the report, or the result's own page if it has one."""
-        has_own_page = type(self.result).page is not Result.page and not self.shows_only_failures
-        return self.result.page() if has_own_page else Result.page(self)
+        return Result.page(self) if type(self.result).page is Result.page else self.result.page()
+
+
+def _describe_failures(failed_calls: "Sequence[ModelCalls]") -> list[str]:
+    return [sentence for model_calls in failed_calls for sentence in model_calls.sentences()]
+
+
+def _make_failure_section(failed_calls: "Sequence[ModelCalls]") -> Section:
+    return Section("Calls without an answer", (_make_failure_table(failed_calls),))
+
+
+def _make_failure_table(failed_calls: "Sequence[ModelCalls]") -> Table:
+    rows = [
+        (call.model, reason, str(count))
+        for call in failed_calls
+        for reason, count in {**call.reasons, "The answer is empty.": call.empty}.items()
+        if count
+    ]
+    note = "; ".join(f"{call.model}: {call.failed:,} of {call.sent:,} calls failed" for call in failed_calls)
+    return Table.of(
+        "Calls without an answer", ("model", "reason", "calls"), rows, left=2, note=f"{note}. {_RESUME_NOTE}"
+    )
+
+
+class FailedCalls(Shown):
+    """Result of a command whose model calls were all left without an answer."""
+
+    def terminal_tables(self, width: int) -> "Sequence[Table]":  # noqa: ARG002
+        """Return no tables, because the error and the notes say the same."""
+        return ()
+
+
+def _make_failure_result(result: Result, failed_calls: "Sequence[ModelCalls]") -> FailedCalls:
+    """Return what is shown instead of a result that depends on answers, if no call was answered."""
+    data, sentences = result.to_dict(), _describe_failures(failed_calls)
+    run = {"run": data["run"]} if isinstance(data, Mapping) and "run" in data else {}
+    reason_note = f" {sentences[0]}" if len(sentences) == 1 else ""
+    section = _make_failure_section(failed_calls)
+    return FailedCalls(
+        {**run, "failed_calls": failed_calls},
+        [_make_failure_table(failed_calls)],
+        noted=sentences if len(sentences) > 1 else (),
+        reported=lambda: Report(result.title(), _NO_ANSWER_NOTE, (section,)),
+        failed=NoAnswerError(f"{_NO_ANSWER_NOTE}{reason_note} {_RESUME_NOTE}"),
+        headline=result.title(),
+    )
 
 
 def failed_calls(records: "Records", runs: Sequence[str] = (), *, besides: str = "") -> list[str]:
@@ -153,9 +150,17 @@ def none_answered(records: "Records") -> bool:
 
 
 def with_failed_calls(result: Result, records: "Records", runs: Sequence[str] = ()) -> Result:
-    """Return a result extended by the failed model calls of runs, or the result itself if no call failed."""
+    """Return a result extended by the failed model calls of runs, or the result itself if no call failed.
+
+    If no call was answered, and the result depends on answers, only the failed calls are shown.
+    """
     calls = _load_calls(records, runs)
-    return WithFailedCalls(result, calls) if any(call.failed or call.empty for call in calls) else result
+    failed_calls = [call for call in calls if call.failed or call.empty]
+    if not failed_calls:
+        return result
+    if result.rests_on_calls and result.failure() is None and all(call.unanswered for call in calls):
+        return _make_failure_result(result, failed_calls)
+    return WithFailedCalls(result, failed_calls)
 
 
 def _load_calls(records: "Records", runs: Sequence[str]) -> "list[ModelCalls]":

@@ -5,17 +5,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from climassay.api.learned import comparison_table
-from climassay.metrics.results import ScoredAnswers, ScoredEntailment
+from climassay.metrics.results import ScoredAnswers, ScoredEntailment, make_entailment_tables
 from climassay.models import Generator
 from climassay.prompts import load_prompt
-from climassay.reporting import Report, Section, Table
-from climassay.reporting.tables import counted, percent, percent_interval
+from climassay.reporting import Report, Section
+from climassay.reporting.tables import counted
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
-    from climassay.metrics.entailment import RelationScorer
-    from climassay.metrics.labelled_pairs import EntailmentScores, LabelledPair
+    pass
 
 
 def score_answers(
@@ -72,44 +70,6 @@ def score_answers(
     return ScoredAnswers(answers, scores)
 
 
-def _make_score_tables(scores: "Sequence[EntailmentScores]") -> list[Table]:
-    two_class_table = comparison_table([(score.scorer, score.two_class) for score in scores], "SUPPORTS or REFUTES")
-    three_class_table = comparison_table([(score.scorer, score.three_class) for score in scores], "Three relations")
-    rows = []
-    for score in scores:
-        auroc = score.two_class.auroc
-        assert auroc is not None
-        rows.append(
-            (
-                score.scorer,
-                "{:.3f} [{:.3f}, {:.3f}]".format(auroc.value, *auroc.interval),
-                f"{score.support_auroc:.3f}",
-                f"{score.calibration.expected_calibration_error:.3f}",
-                str(score.three_class.failed),
-            )
-        )
-    columns = ("model", "AUROC", "AUROC of\nsupport", "calibration\nerror", "failed")
-    note = "AUROC: supporting pairs above refuting ones; of support: above all others. 0.5 is chance."
-    ranking_table = Table.of("Ranking", columns, rows, note=note)
-    mark_rows = [
-        (
-            score.scorer,
-            *("-" if proportion is None else f"{percent(proportion.value)} [{percent_interval(proportion.interval)}]"
-              for proportion in (score.marked, score.unsupporting)),
-            str(score.marked.n if score.marked else 0),
-            str(score.unsupporting.n),
-        )
-        for score in scores
-    ]  # fmt: skip
-    columns = ("model", "marks right\n(%)", "on every pair\n(%)", "marks", "pairs")
-    note = (
-        "A mark is a probability of support below a half; it is right where the pair does not support. "
-        "The second share is that of marks on every pair."
-    )
-    mark_table = Table.of('"May not say so"', columns, mark_rows, note=note)
-    return [replace(table, grouped=1) for table in (two_class_table, three_class_table, ranking_table, mark_table)]
-
-
 def evaluate_entailment(
     scorer: str,
     labels: Path | str,
@@ -134,18 +94,19 @@ def evaluate_entailment(
         ModelError: A model cannot be loaded.
     """
     from climassay.metrics import load_entailment
-    from climassay.metrics.labelled_pairs import read_pairs, sample_statements
+    from climassay.metrics.labelled_pairs import read_pairs, sample_statements, validate_entailment
 
     labels = Path(labels)
     table = read_pairs(labels)
     pairs = sample_statements(table.pairs, limit, seed)
     with Session.opened(workspace) as session:
         scorers = {name: load_entailment(name, load=session.load) for name in (scorer, *against)}
-        scores = [
-            _evaluate_scorer(session, name, entailment_scorer, pairs, seed)
-            for name, entailment_scorer in scorers.items()
-        ]
-    tables = _make_score_tables(scores)
+        scores = []
+        for name, entailment_scorer in scorers.items():
+            with session.progress.task(f"Asking {name}", len(pairs)) as task:
+                result = validate_entailment(pairs, entailment_scorer, seed=seed, on_progress=task.advance)
+            scores.append(replace(result, scorer=name))
+    tables = make_entailment_tables(scores)
     introduction = f"How well scorers tell what a passage does to a statement, on labelled pairs of {labels.name}."
     notes = (f"{counted(table.skipped, 'pair')} without a text or a label left out.",) if table.skipped else ()
     data = {
@@ -159,13 +120,3 @@ def evaluate_entailment(
         return Report("Entailment scorers", " ".join((introduction, *notes)), (Section("Scores", tuple(tables)),))
 
     return ScoredEntailment(data, tables, noted=notes, reported=report)
-
-
-def _evaluate_scorer(
-    session: Session, name: str, scorer: "RelationScorer", pairs: "Sequence[LabelledPair]", seed: int
-) -> "EntailmentScores":
-    from climassay.metrics.labelled_pairs import validate_entailment
-
-    with session.progress.task(f"Asking {name}", len(pairs)) as task:
-        result = validate_entailment(pairs, scorer, seed=seed, on_progress=task.advance)
-    return replace(result, scorer=name)

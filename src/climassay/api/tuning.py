@@ -1,8 +1,7 @@
 """Adapters: local models trained on documents or on questions."""
 
-import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,7 @@ from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from climassay.evaluation import TrainingDocument
-    from climassay.questions import Question, QuestionSet
+    from climassay.questions import Question
     from climassay.tuning.config import Task
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -57,19 +55,21 @@ def pretrain(
             validation share a document, or a setting is invalid.
         ModelError: The model cannot be loaded.
     """
+    from climassay.evaluation.tuned import collect_source_names, collect_texts, select_documents
+
     names = one_or_several(collections)
     with Session.opened(workspace) as session:
         pool = evaluation.collection_documents(session.workspace, names)
-        source_names = _collect_source_names(questions)
-        excluded_documents = [document for document in pool if source_names & set(_list_document_names(document))]
-        validation_pool = _select_documents(pool, validation_documents)
+        source_names = collect_source_names(questions)
+        excluded_documents = [document for document in pool if source_names & set(document.names)]
+        validation_pool = select_documents(pool, validation_documents)
         training_texts = tuple(
             document.text for document in pool if document not in excluded_documents and document not in validation_pool
         )
         if not training_texts:
             raise InputError(f"Nothing is left to read of {', '.join(names)}: all of it is held out.")
-        sources = _collect_texts([*evaluation.collection_documents(session.workspace, source), *excluded_documents])
-        validation_texts = _collect_texts(
+        sources = collect_texts([*evaluation.collection_documents(session.workspace, source), *excluded_documents])
+        validation_texts = collect_texts(
             [*evaluation.collection_documents(session.workspace, validation), *validation_pool]
         )
         names_of_sources = [*source, *(Path(file).name for file in questions)]
@@ -115,14 +115,16 @@ def finetune(
         InputError: A file cannot be read or split, or a setting is invalid.
         ModelError: The model cannot be loaded.
     """
+    from climassay.learning import sample
+
     with Session.opened(workspace) as session:
         templates = evaluation.TaskPrompts.load(session.options.prompts)
         question_set = read_questions(questions)
-        training_questions: Sequence[Question] = _sample_questions(question_set, limit, seed)
+        training_questions: Sequence[Question] = sample(question_set.questions, limit, seed)
         validation_questions: Sequence[Question]
         if validation is not None:
             validation_set = read_questions(validation)
-            validation_questions, validation_name = _sample_questions(validation_set, limit, seed), validation_set.name
+            validation_questions, validation_name = sample(validation_set.questions, limit, seed), validation_set.name
         else:
             training_questions, validation_questions = evaluation.split_questions(
                 training_questions, validation_share, seed=seed
@@ -260,43 +262,3 @@ def _train(
             on_trial=show_trial,
             **keyword_arguments,
         )
-
-
-def _list_document_names(document: "TrainingDocument") -> tuple[str, ...]:
-    """Return the names by which a user can select a document: id, title, and file name with and without suffix."""
-    return document.stored.id, document.stored.title, document.stored.source, Path(document.stored.source).stem
-
-
-def _collect_texts(documents: "Iterable[TrainingDocument]") -> "tuple[tuning.TextDocument, ...]":
-    return tuple({document.stored.id: document.text for document in documents}.values())
-
-
-def _select_documents(pool: "Sequence[TrainingDocument]", names: Sequence[str]) -> "list[TrainingDocument]":
-    """Return the documents with the given names; raise an error for a name without a document."""
-    documents = []
-    for name in names:
-        matches = [document for document in pool if name in _list_document_names(document)]
-        if not matches:
-            raise InputError(
-                f"There is no validation document called {name!r}: see `climassay corpus show COLLECTION`."
-            )
-        documents += matches
-    return documents
-
-
-def _collect_source_names(files: Sequence[str]) -> set[str]:
-    """Return the names of the source documents of question files; raise an error for a file that names none."""
-    names: set[str] = set()
-    for file in files:
-        document_names = {question.document for question in read_questions(file).questions if question.document}
-        if not document_names:
-            raise InputError(f"The questions of {file} name no documents: name the books' collection with --source.")
-        names |= document_names
-    return names
-
-
-def _sample_questions(questions: "QuestionSet", limit: int | None, seed: int) -> "tuple[Question, ...]":
-    if limit is None or limit >= len(questions.questions):
-        return questions.questions
-    indices = random.Random(seed).sample(range(len(questions.questions)), limit)
-    return tuple(questions.questions[index] for index in sorted(indices))

@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay import generation
-from climassay.api.learned import check_model_path, provenance_data
 from climassay.errors import InputError
-from climassay.models import ModelOptions, OpenWeights
-from climassay.models.provider import is_served
-from climassay.models.servers import OPENAI, find_server
+from climassay.models import ModelOptions
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.results import Shown
 from climassay.reporting.tables import skipped_note
@@ -41,14 +38,13 @@ def open_reader(
         InputError: The model does not expose hidden states.
     """
     from climassay.generation.validation import StateReader, TextReader, validation_prompt
+    from climassay.judging.judges import open_weights
 
     if method == "features":
         return TextReader(session.encoder(encoder))
-    open_weights_model = session.load(model)
-    if not isinstance(open_weights_model, OpenWeights):
-        raise InputError(f"A probe reads hidden states: use a local: model, not {model}.")
+    weights = open_weights(session.load(model), "A probe")
     prompt = validation_prompt(session.options.prompts)
-    return StateReader(open_weights_model, prompt, layers, session.activations, subject or generation.Subject())
+    return StateReader(weights, prompt, layers, session.activations, subject or generation.Subject())
 
 
 def train_validator(
@@ -101,6 +97,7 @@ def train_validator(
     from climassay.generation.validation import train_validator as fit_validator
     from climassay.generation.validation.labels import threshold_table
     from climassay.learning.evaluation import reliability_plot
+    from climassay.learning.model_file import check_model_path
 
     labels, output = Path(labels), Path(output)
     table, subject = read_label_set(labels), _make_subject(field)
@@ -126,11 +123,11 @@ def train_validator(
                 table, model, output, config, replace_other=replace_other, **training_arguments
             )
         elif method == "api":
-            from climassay.generation.validation.training import train_api
+            from climassay.generation.validation.training import find_tuning_server, train_api
 
             if output.is_dir():
                 raise InputError(f"{output} is a folder: name the file that stores the state of the fine-tuning job.")
-            base_url, model = _find_tuning_server(model, session.options.base_url)
+            base_url, model = find_tuning_server(model, session.options.base_url)
             job_task = tasks.enter_context(session.progress.task("Fine-tuning job"))
             training_arguments["on_status"] = lambda state: job_task.update(
                 description=f"Fine-tuning job is {state.status}"
@@ -314,7 +311,7 @@ def show_validator(validator: Path | str) -> Shown:
 
     validator = Path(validator)
     record = read_training_record(validator)
-    source = provenance_data(record.provenance)
+    source = record.provenance.summary()
     facts = {**source.pop("settings"), **source}
     rows = [
         (name.replace("_", " "), _format_value(value)) for name, value in facts.items() if value not in ("", (), None)
@@ -339,17 +336,6 @@ def _select_newly_decided(old_drafts: "Sequence[Draft]", new_drafts: "Sequence[D
         for old_draft, new_draft in zip(old_drafts, new_drafts, strict=True)
         if len(new_draft.decisions) > len(old_draft.decisions)
     ]
-
-
-def _find_tuning_server(model: str, base_url: str | None) -> tuple[str | None, str]:
-    """Return the base URL and the model name (``openai:NAME``) for a fine-tuning job; None for the default URL."""
-    provider, _, name = model.partition(":")
-    if not is_served(model):
-        raise InputError(f"A fine-tuning job needs a server's model: write openai:NAME, not {model}.")
-    if provider == OPENAI:
-        return base_url, model
-    # Found again by its address, to which the provider's key is bound.
-    return find_server(provider, base_url).base_url, f"{OPENAI}:{name}"
 
 
 def _make_subject(field: str | None) -> "Subject":

@@ -27,6 +27,7 @@ from climassay.cli.options import (
 )
 from climassay.cli.output import emit, print_note, stdout_console
 from climassay.errors import InputError
+from climassay.factcheck import saved_checks
 from climassay.factcheck.configuration import (
     AdvocateSettings,
     CheckFilter,
@@ -36,6 +37,7 @@ from climassay.factcheck.configuration import (
     load_settings,
 )
 from climassay.io import write_file
+from climassay.primer import PRIMER_CLAIMS
 from climassay.prompts import ProfileSettings
 
 if TYPE_CHECKING:
@@ -45,13 +47,13 @@ if TYPE_CHECKING:
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
 app = App(name="factcheck")
-saved_checks = App(name="checks", help="Fact-checks made in the browser, with their reviews.")
+checks = App(name="checks", help="Fact-checks made in the browser, with their reviews.")
 fallacies = App(
     name="fallacies",
     help='Name the fallacies of texts, or their contrarian claims: "TEXT", or FILE --text COLUMN.',
 )
 app.command(fallacies)
-app.command(saved_checks)
+app.command(checks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +155,7 @@ def check(
     """
     from climassay.factcheck import load_scale, make_claim
     from climassay.factcheck.claims import iso_date
+    from climassay.factcheck.session_debates import estimate_debates
 
     if len(claim) > 1:
         raise InputError(f"Put the claim in quotes: it is followed by {claim[1]!r}.")
@@ -164,7 +167,7 @@ def check(
     settings = debate.settings()
     with open_session(debate.workspace, debate, ray=debate) as session:
         if dry_run or estimate:
-            estimated_debates = claims.estimate_debates([dated_claim], settings, samples=samples, workspace=session)
+            estimated_debates = estimate_debates([dated_claim], settings, samples=samples, workspace=session)
             if dry_run:
                 emit(estimated_debates, as_json)
                 return
@@ -231,20 +234,21 @@ def run(
         pages: Folder to which a page about each claim is written.
         transcripts: Write every debate as JSON lines.
     """
-    from climassay.factcheck import ClaimColumns
+    from climassay.factcheck import ClaimColumns, ClaimTable
+    from climassay.factcheck.session_debates import estimate_debates
 
     if transcripts is not None and transcripts.is_dir():
         raise InputError(f"{transcripts} is a folder: name a file.")
     if pages is not None and pages.exists() and not pages.is_dir():
         raise InputError(f"{pages} is a file: name a folder for the pages.")
-    if by is not None and truth is None and file != claims.PRIMER_CLAIMS:
+    if by is not None and truth is None and file != PRIMER_CLAIMS:
         raise InputError("Scores are broken down by --by only if --truth names the column of published verdicts.")
-    table = claims.claim_table(file, ClaimColumns(claim, truth, source, date, by))
+    table = ClaimTable.load(file, ClaimColumns(claim, truth, source, date, by))
     settings = debate.settings()
     with open_session(debate.workspace, debate, ray=debate) as session:
         if dry_run or (estimate and not as_json):
-            sample = claims.sample_claims(table, limit, settings.seed)
-            estimated_debates = claims.estimate_debates(sample.claims, settings, samples=samples, workspace=session)
+            sample = table.sample(limit, settings.seed)
+            estimated_debates = estimate_debates(sample.claims, settings, samples=samples, workspace=session)
             if dry_run:
                 emit(estimated_debates, as_json)
                 return
@@ -342,14 +346,14 @@ class FilterOptions:
 
 
 add_command(
-    saved_checks,
+    checks,
     "list",
-    claims.list_checks,
+    saved_checks.list_checks,
     checks_filter=FilterOptions,
     page=bounded(1, name="--page"),
 )
-add_command(saved_checks, "show", claims.show_check, common_options=WorkspaceOptions)
-add_command(saved_checks, "export", claims.export_checks, common_options=WorkspaceOptions, checks_filter=FilterOptions)
+add_command(checks, "show", saved_checks.show_check, common_options=WorkspaceOptions)
+add_command(checks, "export", saved_checks.export_checks, common_options=WorkspaceOptions, checks_filter=FilterOptions)
 
 
 _REASON_TEXTS = {

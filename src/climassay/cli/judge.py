@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter, Token, convert
 
 from climassay.api import judges as api
-from climassay.api.claims import PRIMER_CLAIMS
 from climassay.cli.commands import add_command
 from climassay.cli.options import (
     POSITIVE,
@@ -20,7 +19,7 @@ from climassay.cli.options import (
 )
 from climassay.errors import InputError
 from climassay.judging.settings import BenchmarkSettings, InsertMode, ProbeSettings, SortMethod
-from climassay.primer import claims_path
+from climassay.primer import PRIMER_CLAIMS, claims_path
 from climassay.reporting.results import write_rows
 
 if TYPE_CHECKING:
@@ -256,7 +255,7 @@ def benchmark(
         learning_curve: Numbers of labelled items for a learning curve, for example 10,20,50,100,200.
         predictions: Write the rank of every item (.jsonl, .csv, .xlsx).
     """
-    from climassay.judging.benchmark import JudgeTask
+    from climassay.judging.benchmark import JudgeTask, benchmark_judges
 
     values = given_values(learning, BenchmarkSettings)
     # Sorting by strengths would compare all pairs, which --pairs-per-item is meant to avoid.
@@ -278,7 +277,7 @@ def benchmark(
         for item_table in [tables[task_quality.name]]
     ]
     with common_options.open_session() as session:
-        result = api.benchmark_judges(
+        result = benchmark_judges(
             tasks,
             settings,
             method,
@@ -353,10 +352,11 @@ def evaluate(
         include_trained: Also score items on which the probe was trained.
     """
     from climassay.judging.judges import JUDGES
+    from climassay.judging.opened_judge import JudgeSpec
 
     probe, method = (None, judge) if judge in JUDGES else (Path(judge), None)
     # The probe is read here, so that a faulty one is reported before a long table is read.
-    named_quality = api.JudgeSpec(quality.build(), probe, method).resolved_quality
+    named_quality = JudgeSpec(quality.build(), probe, method).resolved_quality
     item_table = table.read_labelled(labels, quality, named_quality.name)
     with common_options.open_session() as session:
         result = api.evaluate_judge(

@@ -8,7 +8,7 @@ import errno
 import sys
 import warnings
 
-from cyclopts import App, CycloptsError, Group, Parameter, convert
+from cyclopts import App, ArgumentCollection, CoercionError, CycloptsError, Group, Parameter, convert
 
 from climassay import __version__
 from climassay.cli.help import AlignedFormatter
@@ -58,6 +58,14 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
 """Commands by heading and name: ``module:attribute`` of the command, and its description in the list of commands."""
 
 
+def _refuse_none(_app: App, _commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Raise an error for --flag=none, which cyclopts reads as None, as if the option were not given."""
+    for argument in arguments:
+        for token in argument.tokens:
+            if token.implicit_value is None:
+                raise CoercionError(argument=argument, token=token.evolve(value="none"), target_type=bool)
+
+
 def create_app() -> App:
     """Create the command-line application; the modules of its commands are imported only when used."""
     app = App(
@@ -73,6 +81,7 @@ def create_app() -> App:
         exit_on_error=False,
         suppress_keyboard_interrupt=False,
         result_action="return_value",
+        config=_refuse_none,
     )
     for heading, commands in COMMANDS.items():
         group = Group.create_ordered(heading)

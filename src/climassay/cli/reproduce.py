@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from climassay.api import reproduction
 from climassay.cli.commands import add_command
 from climassay.cli.options import LoadingOptions, ModelsOption
+from climassay.reproduction.papers import reproduce_climaqa, reproduce_climinator, reproduce_ppairs
 
 app = App(name="reproduce", help="Run the tables of a paper with your models, beside the published rows.")
 TablesOption = Annotated[
@@ -16,7 +16,7 @@ TablesOption = Annotated[
 add_command(
     app,
     "climaqa",
-    reproduction.reproduce_climaqa,
+    reproduce_climaqa,
     model_options=LoadingOptions,
     tables=TablesOption,
     models=ModelsOption,
@@ -25,7 +25,7 @@ add_command(
 add_command(
     app,
     "climinator",
-    reproduction.reproduce_climinator,
+    reproduce_climinator,
     model_options=LoadingOptions,
     ray=True,
     tables=TablesOption,
@@ -35,7 +35,7 @@ add_command(
 add_command(
     app,
     "ppairs",
-    reproduction.reproduce_ppairs,
+    reproduce_ppairs,
     model_options=LoadingOptions,
     tables=TablesOption,
     models=ModelsOption,

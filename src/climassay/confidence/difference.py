@@ -37,7 +37,7 @@ class SentenceChange:
         """Kind of change; a changed level takes precedence over a changed wording."""
         if not self.old or not self.new:
             return "added" if self.new else "removed"
-        if _levels(self.old) != _levels(self.new):
+        if _list_levels(self.old) != _list_levels(self.new):
             return "level changed"
         return "unchanged" if normalise_words(self.old[0].text) == normalise_words(self.new[0].text) else "reworded"
 
@@ -45,7 +45,7 @@ class SentenceChange:
         """Return the change as a row of a table or of JSON."""
         row: dict[str, Any] = {"status": self.status, "similarity": self.similarity}
         for name, side in (("old", self.old), ("new", self.new)):
-            row |= {f"{name}_levels": _levels(side), f"{name}_text": side[0].text if side else None}
+            row |= {f"{name}_levels": _list_levels(side), f"{name}_text": side[0].text if side else None}
         first_statement = (*self.new, *self.old)[0]
         return {**row, "report": first_statement.report, "page": first_statement.page, "label": first_statement.label}
 
@@ -100,7 +100,7 @@ def _group_by_sentence(statements: Iterable[Statement]) -> list[tuple[Statement,
     return [tuple(group) for group in groups.values()]
 
 
-def _levels(statements: Sequence[Statement]) -> list[str]:
+def _list_levels(statements: Sequence[Statement]) -> list[str]:
     return [statement.tag or "none" for statement in statements]
 
 

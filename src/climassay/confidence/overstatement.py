@@ -43,15 +43,14 @@ def find_stated_certainty(text: str) -> StatedCertainty | None:
         if tag.level and not is_trust_of_people(text, tag.start, tag.end):
             # very low 0.1, low 0.3, medium 0.5, high 0.7, very high 0.9
             results.append(StatedCertainty(text[tag.start : tag.end], 0.1 + 0.2 * LEVELS.index(tag.level)))
-        results += [StatedCertainty(term, _likelihood_certainty(term)) for term in tag.likelihood]
+        results += [StatedCertainty(term, _compute_certainty(term)) for term in tag.likelihood]
     results += [
-        StatedCertainty(text[term.start : term.end], _likelihood_certainty(term.term))
-        for term in find_likelihoods(text)
+        StatedCertainty(text[term.start : term.end], _compute_certainty(term.term)) for term in find_likelihoods(text)
     ]
     return max(results, key=lambda result: result.certainty, default=None)
 
 
-def _likelihood_certainty(term: Likelihood) -> float:
+def _compute_certainty(term: Likelihood) -> float:
     low, high = LIKELIHOOD_RANGES[term]
     return max(low, 1 - high)
 

@@ -147,7 +147,7 @@ class ComparedStatements(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts by status, and every sentence with its status, as JSON-serialisable values."""
-        return {"old": self.old, "new": self.new, "counts": self._counts(), "changes": self.rows()}
+        return {"old": self.old, "new": self.new, "counts": self._count_statuses(), "changes": self.rows()}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per sentence of either extraction."""
@@ -155,7 +155,7 @@ class ComparedStatements(Result):
 
     def tables(self) -> list[Table]:
         """Return a table of counts, and a table of the sentences that differ."""
-        counts = [[status, str(count)] for status, count in self._counts().items()]
+        counts = [[status, str(count)] for status, count in self._count_statuses().items()]
         tables = [Table.of(f"{Path(self.old).name} and {Path(self.new).name}", ["sentences", "number"], counts)]
         rows = []
         for change in self.changes:
@@ -166,7 +166,7 @@ class ComparedStatements(Result):
         headings = ["what changed", "old level", "new level", "page", "statement"]
         return [*tables, Table.of("Changes", headings, rows, left=5)] if rows else tables
 
-    def _counts(self) -> "dict[Status, int]":
+    def _count_statuses(self) -> "dict[Status, int]":
         from climassay.confidence.difference import STATUSES
 
         counts = Counter(change.status for change in self.changes)

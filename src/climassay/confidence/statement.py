@@ -11,7 +11,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from climassay.confidence.vocabulary import Agreement, EvidenceRating, Level, Likelihood
 from climassay.errors import InputError
-from climassay.io import read_text
+from climassay.io import describe_first_problem, read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,6 @@ def read_statements(path: Path) -> list[Statement]:
         try:
             results.append(_STATEMENT.validate_json(line))
         except ValidationError as error:
-            fault = error.errors()[0]
-            where = ".".join(map(str, fault["loc"]))
-            raise InputError(
-                f"{path}, line {number} is not a statement of climassay: {fault['msg']}{where and f' ({where})'}."
-            ) from None
+            problem = describe_first_problem(error)
+            raise InputError(f"{path}, line {number} is not a statement of climassay: {problem}.") from None
     return results

@@ -148,34 +148,36 @@ _GAP = r"[\s\u00ad\u2010\u2011*_-]{0,5}"
 emphasis."""
 
 
-def _with_breaks(word: str) -> str:
+def _allow_line_breaks(word: str) -> str:
     return _BREAK.join(word)
 
 
-_HIGH = f"(?:h{_BREAK})?{_with_breaks('igh')}"  # one report of AR6 has lost an h: "( igh confidence)"
+_HIGH = f"(?:h{_BREAK})?{_allow_line_breaks('igh')}"  # one report of AR6 has lost an h: "( igh confidence)"
 
 
-def _level_pattern(prefix: str) -> str:
+def _make_level_pattern(prefix: str) -> str:
     """Return the pattern of an English level; the names of the pattern's groups begin with ``prefix``."""
-    very, low, medium = _with_breaks("very"), _with_breaks("low"), _with_breaks("medium")
+    very, low, medium = _allow_line_breaks("very"), _allow_line_breaks("low"), _allow_line_breaks("medium")
     return (
         rf"(?:(?P<{prefix}very>{very}){_GAP})?"
         rf"(?:(?P<{prefix}low>{low})|(?P<{prefix}medium>{medium})|(?P<{prefix}high>{_HIGH}))"
     )
 
 
-_CONFIDENCE = rf"{_with_breaks('confidence')}(?!\s+(?:intervals?|bounds?|limits?|bands?|ranges?)\b)(?![^\W\d_⁰¹²³⁴-⁹])"
+_CONFIDENCE = (
+    rf"{_allow_line_breaks('confidence')}(?!\s+(?:intervals?|bounds?|limits?|bands?|ranges?)\b)(?![^\W\d_⁰¹²³⁴-⁹])"
+)
 _LINK = rf"{_GAP}(?:to|or|and|–|—|-|/|‐){_GAP}"
 _WORD_START = r"(?<![^\W_])(?<![^\W_][-\u2010])"
 _ENGLISH_LEVELS = re.compile(
-    rf"{_WORD_START}(?:{_level_pattern('a')}(?:{_GAP}{_CONFIDENCE})?{_LINK})?{_level_pattern('b')}"
+    rf"{_WORD_START}(?:{_make_level_pattern('a')}(?:{_GAP}{_CONFIDENCE})?{_LINK})?{_make_level_pattern('b')}"
     rf"\d{{0,2}}(?P<gap>{_GAP}){_CONFIDENCE}(?:\d{{1,2}}(?!\d|[.%]\d|\s*%)|[⁰¹²³⁴-⁹]{{1,2}})?",
     re.IGNORECASE,
 )
 
 
-def _translated_level(prefix: str, very: str, low: str, medium: str, high: str) -> str:
-    """Return the pattern of a level in French or Spanish, with the group names of :func:`_level_pattern`."""
+def _make_translated_pattern(prefix: str, very: str, low: str, medium: str, high: str) -> str:
+    """Return the pattern of a level in French or Spanish, with the group names of :func:`_make_level_pattern`."""
     return (
         rf"(?:(?P<{prefix}very>{very})\s+)?"
         rf"(?:(?P<{prefix}low>{low})|(?P<{prefix}medium>{medium})|(?P<{prefix}high>{high}))"
@@ -191,22 +193,23 @@ _TRANSLATED_LEVELS = tuple(
         (r"(?:nivel|grado)\s+de", "confianza", "a|o", _SPANISH),
     )
     for pattern in (
-        rf"(?:{before}\s+)?{noun}\s+(?:{_translated_level('a', *words)}\s+(?:{link})\s+)?"
-        rf"{_translated_level('b', *words)}\b",
-        rf"(?:{_translated_level('a', *words)}\s+(?:{link})\s+)?{_translated_level('b', *words)}\s+{before}\s+{noun}\b",
+        rf"(?:{before}\s+)?{noun}\s+(?:{_make_translated_pattern('a', *words)}\s+(?:{link})\s+)?"
+        rf"{_make_translated_pattern('b', *words)}\b",
+        rf"(?:{_make_translated_pattern('a', *words)}\s+(?:{link})\s+)?"
+        rf"{_make_translated_pattern('b', *words)}\s+{before}\s+{noun}\b",
     )
 )
 """Patterns of the IPCC's levels in French and Spanish: "confiance élevée", "faible degré de confiance", "confianza
 alta"."""
 _EVIDENCE = re.compile(
     rf"{_WORD_START}(?:(?:low|limited|medium|robust|high)(?:\s*(?:to|or|–|-)\s*))?"
-    rf"(?P<word>{_with_breaks('limited')}|{_with_breaks('low')}|insufficient|{_with_breaks('medium')}|{_with_breaks('robust')}|{_HIGH})"
-    rf"{_GAP}{_with_breaks('evidence')}\b",
+    rf"(?P<word>{_allow_line_breaks('limited')}|{_allow_line_breaks('low')}|insufficient|{_allow_line_breaks('medium')}|{_allow_line_breaks('robust')}|{_HIGH})"
+    rf"{_GAP}{_allow_line_breaks('evidence')}\b",
     re.IGNORECASE,
 )
 _AGREEMENT = re.compile(
     rf"{_WORD_START}(?:(?:low|medium|high)(?:\s*(?:to|or|–|-)\s*))?"
-    rf"(?P<word>{_with_breaks('low')}|{_with_breaks('medium')}|{_HIGH}){_GAP}{_with_breaks('agreement')}\b",
+    rf"(?P<word>{_allow_line_breaks('low')}|{_allow_line_breaks('medium')}|{_HIGH}){_GAP}{_allow_line_breaks('agreement')}\b",
     re.IGNORECASE,
 )
 _PAIR_SEPARATOR = re.compile(r"[\s,;*_]*(?:and|but|with|or)?[\s*_]*", re.IGNORECASE)

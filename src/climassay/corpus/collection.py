@@ -78,8 +78,8 @@ class _AdditionState:
     memory."""
     omitted_parts: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
 
-    def progress(self, done: int = 0) -> None:
-        self.passages_done += done
+    def report_progress(self, n_new: int = 0) -> None:
+        self.passages_done += n_new
         if self.on_progress is not None:
             documents = len(self.new_documents) + len(self.already_there) + len(self.skipped)
             self.on_progress(AddProgress(self.passages_done, self.passages_known, documents))
@@ -104,7 +104,7 @@ def _iterate_missing_passages(state: _AdditionState, documents: Iterable[Documen
         if stored_document is not None and stored_document.complete:
             if stored_document not in state.already_there:
                 state.already_there.append(stored_document)
-            state.progress()
+            state.report_progress()
             continue
         passages = split_passages(document, size=size, overlap=overlap)
         if not passages:
@@ -117,7 +117,7 @@ def _iterate_missing_passages(state: _AdditionState, documents: Iterable[Documen
             stored_ids.update(query.to_arrow()["id"].to_pylist())
         missing_passages = [passage for passage in passages if passage.id not in stored_ids]
         state.passages_known += len(missing_passages)
-        state.progress()
+        state.report_progress()
         for passage in missing_passages:
             yield PendingPassage(passage, len(passages))
 
@@ -131,19 +131,17 @@ def _embed_chunks(
     """
     if not isinstance(encoder, StreamingEncoder):
         for chunk in chunks:
-            yield (
-                chunk,
-                encoder.encode([pending_passage.passage.text for pending_passage in chunk], on_progress=on_progress),
-            )
+            texts = [pending_passage.passage.text for pending_passage in chunk]
+            yield chunk, encoder.encode(texts, on_progress=on_progress)
         return
     pending_chunks: dict[int, list[PendingPassage]] = {}
 
-    def texts() -> Iterator[list[str]]:
+    def read_texts() -> Iterator[list[str]]:
         for index, chunk in enumerate(chunks):
             pending_chunks[index] = chunk
             yield [pending_passage.passage.text for pending_passage in chunk]
 
-    for index, vectors in encoder.encode_stream(texts(), on_progress=on_progress):
+    for index, vectors in encoder.encode_stream(read_texts(), on_progress=on_progress):
         yield pending_chunks.pop(index), vectors
 
 
@@ -274,7 +272,7 @@ class Collection:
         pending_passages = _iterate_missing_passages(state, documents)
         chunks = iter(lambda: list(islice(pending_passages, CHUNK_PASSAGES)), [])
         try:
-            for chunk, vectors in _embed_chunks(encoder, chunks, state.progress):
+            for chunk, vectors in _embed_chunks(encoder, chunks, state.report_progress):
                 if (width := vectors.shape[1]) != self.settings.width:
                     expected_width = self.settings.width
                     raise InputError(
@@ -398,7 +396,7 @@ class Collection:
         Raises:
             InputError: No passage has that id.
         """
-        result = self._passages_where(f"id = {quote_sql(passage_id)}", 1)
+        result = self._select_passages(f"id = {quote_sql(passage_id)}", 1)
         if not result:
             raise InputError(f"The collection {self.name!r} has no passage {passage_id!r}.")
         return result[0]
@@ -409,7 +407,7 @@ class Collection:
         Raises:
             InputError: No document, or more than one, has that id, title or source.
         """
-        return self._passages_where(f"document_id = {quote_sql(self._find_document(document).id)}")
+        return self._select_passages(f"document_id = {quote_sql(self._find_document(document).id)}")
 
     def _find_document(self, name: str) -> StoredDocument:
         results = [document for document in self.documents() if name in (document.id, document.title, document.source)]
@@ -424,9 +422,9 @@ class Collection:
         Positions without a passage are ignored.
         """
         condition = f"position >= {positions.start:d} AND position < {positions.stop:d}"
-        return self._passages_where(f"document_id = {quote_sql(document_id)} AND {condition}")
+        return self._select_passages(f"document_id = {quote_sql(document_id)} AND {condition}")
 
-    def _passages_where(self, condition: str, limit: int | None = None) -> list[Passage]:
+    def _select_passages(self, condition: str, limit: int | None = None) -> list[Passage]:
         query = self._table.search().where(condition).select(passage_columns(self._table)).limit(limit)
         passages = [to_passage(row) for row in query.to_arrow().to_pylist()]
         return sorted(passages, key=lambda passage: passage.position)
@@ -506,11 +504,7 @@ class Collection:
             index_new_passages(self._table, self._store, self.name)
 
         return Searcher(
-            self._table,
-            self.settings.width,
-            dense_weight=weight,
-            index_words=index_words,
-            relevance=self.relevance,
+            self._table, self.settings.width, dense_weight=weight, index_words=index_words, relevance=self.relevance
         )
 
     def _check_encoder(self, encoder: Encoder) -> None:

@@ -520,7 +520,7 @@ def _build_passage(document: Document, parts: list[_SentencePart], position: int
     )
 
 
-def count_repeated_characters(preceding: str, passage: str) -> int:
+def count_repeated_characters(preceding_text: str, passage: str) -> int:
     """Return how many characters at the start of a passage repeat the end of the preceding text.
 
     The result is 0 if the overlap is shorter than :data:`MIN_OVERLAP`.
@@ -529,11 +529,11 @@ def count_repeated_characters(preceding: str, passage: str) -> int:
     if len(start) < MIN_OVERLAP:
         return 0
     # The first index from which the preceding text, up to its end, begins the passage gives the longest overlap.
-    index = preceding.find(start, max(0, len(preceding) - len(passage)))
+    index = preceding_text.find(start, max(0, len(preceding_text) - len(passage)))
     while index >= 0:
-        if passage.startswith(preceding[index:]):
-            return len(preceding) - index
-        index = preceding.find(start, index + 1)
+        if passage.startswith(preceding_text[index:]):
+            return len(preceding_text) - index
+        index = preceding_text.find(start, index + 1)
     return 0
 
 

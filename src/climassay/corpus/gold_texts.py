@@ -105,7 +105,7 @@ def find_relevant_passages(
     """
     gold_indices: dict[tuple[str, ...], list[int]] = {}
     for index, gold in enumerate(golds):
-        for run in _word_runs(gold.words):
+        for run in _iterate_word_runs(gold.words):
             gold_indices.setdefault(run, []).append(index)
     relevances_by_gold: list[dict[str, float]] = [{} for _ in golds]
     for passage in passages:
@@ -113,7 +113,7 @@ def find_relevant_passages(
         if len(words) < MIN_PASSAGE_WORDS:
             continue
         n_shared_runs: Counter[int] = Counter()
-        for run in set(_word_runs(words)):
+        for run in set(_iterate_word_runs(words)):
             n_shared_runs.update(gold_indices.get(run, ()))
         for index, n_runs in n_shared_runs.items():
             min_words = MIN_SHARED_SHARE * min(len(words), len(golds[index].words))
@@ -123,7 +123,7 @@ def find_relevant_passages(
     return relevances_by_gold
 
 
-def _word_runs(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _iterate_word_runs(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
     return (tuple(words[start : start + MIN_RUN]) for start in range(len(words) - MIN_RUN + 1))
 
 

@@ -33,11 +33,11 @@ class Originals:
 
     def find(self, document: str) -> Path | None:
         """Return the path of the stored file of the document with this id; None if no file is stored."""
-        return self.find_pdf(document) or self._stored_file(document, document)
+        return self.find_pdf(document) or self._find_stored_file(document, document)
 
     def find_pdf(self, document: str) -> Path | None:
         """Return the path of the stored PDF file of the document with this id; None if no PDF file is stored."""
-        return self._stored_file(document, f"{document}.pdf")
+        return self._find_stored_file(document, f"{document}.pdf")
 
     def keep(self, document: Document) -> bool:
         """Store the file that a document was read from; return False if it could not be stored.
@@ -77,7 +77,7 @@ class Originals:
         files = map(self.find, documents)
         return sum(file.stat().st_size for file in files if file is not None)
 
-    def _stored_file(self, document: str, name: str) -> Path | None:
+    def _find_stored_file(self, document: str, name: str) -> Path | None:
         # Ids of tables and of readers in other packages may be any text, and no file is stored under them.
         if self.folder is None or not _ID.fullmatch(document):
             return None

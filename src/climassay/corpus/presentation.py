@@ -5,11 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from climassay.corpus.collection_storage import (
-    CollectionSettings,
-    StoredDocument,
-    distinct_titles,
-)
+from climassay.corpus.collection_storage import CollectionSettings, StoredDocument, distinct_titles
 from climassay.corpus.documents import Hit, OmittedParts, Passage, Skipped
 from climassay.corpus.relevance import Threshold
 from climassay.errors import InputError
@@ -249,7 +245,8 @@ class SearchResult(Result):
     def tables(self) -> tuple[Table, ...]:
         """Return a table with one row per hit: rank, score, citation and the beginning of the text."""
         rows = [
-            (str(hit.rank), f"{hit.score:.4g}", hit.passage.citation, _excerpt(hit.passage.text)) for hit in self.hits
+            (str(hit.rank), f"{hit.score:.4g}", hit.passage.citation, _make_excerpt(hit.passage.text))
+            for hit in self.hits
         ]
         return (Table.of(self.query, ("rank", "score", "passage", "text"), rows, left=4),)
 
@@ -264,7 +261,7 @@ class SearchResult(Result):
             cosine = "" if hit.cosine is None else f", cosine {hit.cosine:.3f}"
             yield f"{hit.rank}. {hit.passage.citation}"
             yield f"   [{hit.passage.id}; score {hit.score:.4g}{cosine}]"
-            yield text if self.full else "   " + _excerpt(text)
+            yield text if self.full else "   " + _make_excerpt(text)
             yield ""
 
     def notes(self) -> Iterator[str]:
@@ -288,6 +285,6 @@ def passage_lines(passage: Passage) -> Iterator[str]:
     yield passage.text
 
 
-def _excerpt(text: str) -> str:
+def _make_excerpt(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= MAX_EXCERPT_CHARACTERS else line[:MAX_EXCERPT_CHARACTERS].rsplit(" ", 1)[0] + " …"

@@ -51,7 +51,7 @@ _QUERY_WORD = re.compile(r"[^\s\-\u2010-\u2015/]+")
 
 
 @cache
-def _question_stems() -> frozenset[str]:
+def _load_question_stems() -> frozenset[str]:
     """Return the stems of words that frame a question ("what is known about").
 
     They are ignored in queries that contain other words.
@@ -90,7 +90,7 @@ class QueryWords:
     def __init__(self, query: str) -> None:
         all_spellings = {stem: part for part in _QUERY_WORD.findall(query) for stem in stems(part)}
         self.spelling_by_stem: Mapping[str, str] = {
-            stem: word for stem, word in all_spellings.items() if stem not in _question_stems()
+            stem: word for stem, word in all_spellings.items() if stem not in _load_question_stems()
         } or all_spellings
         """Spelling of each content word in the query, by stem."""
         self._weights: dict[str, float] = {}
@@ -131,11 +131,11 @@ class QueryWords:
         A segment has :data:`MAX_WORDS_BETWEEN` more content words than the query.
         """
         min_weight = self._min_weight
-        if any(self._weight(stems(heading)) >= min_weight for heading in passage.headings):
+        if any(self._compute_weight(stems(heading)) >= min_weight for heading in passage.headings):
             return True
         return self._find_max_weight(stems(passage.text)) >= min_weight
 
-    def _weight(self, words: Iterable[str]) -> float:
+    def _compute_weight(self, words: Iterable[str]) -> float:
         return sum(self._weights.get(word, 0.0) for word in set(words))
 
     def _find_max_weight(self, words: Sequence[str]) -> float:
@@ -149,7 +149,7 @@ class QueryWords:
             while index - hits[first_index][0] >= length:
                 counts[hits[first_index][1]] -= 1
                 first_index += 1
-            max_weight = max(max_weight, self._weight(stem for stem, count in counts.items() if count))
+            max_weight = max(max_weight, self._compute_weight(stem for stem, count in counts.items() if count))
         return max_weight
 
 

@@ -8,13 +8,14 @@ paper; hence exact p-values over all orders of the models, and ranks instead of 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
+from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.evaluation.paper_scores import Dataset, published_scores
-from climassay.evaluation.results import Experiment
+from climassay.evaluation.results import Experiment, load_experiment
 from climassay.evaluation.scores import (
     OVERALL,
     answered_cells,
@@ -30,6 +31,9 @@ from climassay.statistics import (
     percentile_interval,
     spearman,
 )
+
+if TYPE_CHECKING:
+    from climassay.records import Records
 
 MIN_MODELS = 3
 _MAX_EXACT_MODELS = 8
@@ -265,7 +269,7 @@ class SelfPreference:
 
 
 def self_preference(
-    means: ModelMeans, generator: str, anchor: str = "accuracy", *, resamples: int = 1000, seed: int = 0
+    means: ModelMeans, generator: str, anchor: str = "accuracy", *, seed: int = 0
 ) -> list[SelfPreference]:
     """Test whether metrics favour the model that wrote the questions.
 
@@ -277,8 +281,7 @@ def self_preference(
         means: Mean scores of models in one setting.
         generator: Name of the model that wrote the questions.
         anchor: Metric that measures ability.
-        resamples: Number of bootstrap samples over questions, if the scores of questions are known.
-        seed: Seed of the bootstrap.
+        seed: Seed of the bootstrap over questions, which needs the scores of questions.
 
     Returns:
         One entry for each metric for which at least four models have scores in both the metric and the anchor.
@@ -302,14 +305,14 @@ def self_preference(
     for metric in (metric.name for metric in METRICS.ordered(means.means)):
         models = means.models(anchor, metric) if metric != anchor else []
         if generator in models and len(models) >= MIN_MODELS + 1:
-            results.append(_compute_self_preference(means, generator, anchor, metric, models, resamples, seed))
+            results.append(_compute_self_preference(means, generator, anchor, metric, models, seed))
     if not results:
         raise InputError(f"{means.name} has fewer than {MIN_MODELS + 1} models to compare {generator} with.")
     return results
 
 
 def _compute_self_preference(
-    means: ModelMeans, generator: str, anchor: str, metric: str, models: list[str], resamples: int, seed: int
+    means: ModelMeans, generator: str, anchor: str, metric: str, models: list[str], seed: int
 ) -> SelfPreference:
     from scipy.stats import t
 
@@ -324,11 +327,9 @@ def _compute_self_preference(
     if anchor in means.items and metric in means.items:
         # The same seed for both metrics: metrics of the same answers have the same resampled questions.
         resampled_x, resampled_y = (
-            _resample_means(means, name, models, resamples, np.random.default_rng(seed)) for name in (anchor, metric)
+            _resample_means(means, name, models, 1000, np.random.default_rng(seed)) for name in (anchor, metric)
         )
-        question_interval = (
-            percentile_interval(_compute_residual(resampled_x, resampled_y, index)[0]) if resamples else None
-        )
+        question_interval = percentile_interval(_compute_residual(resampled_x, resampled_y, index)[0])
     return SelfPreference(
         metric,
         anchor,
@@ -365,6 +366,43 @@ def _compute_residual(
     variance = (residuals**2).sum(axis=-1, keepdims=True) / (n_points - 2)
     standard_error = np.sqrt(variance * (1 + 1 / n_points + offset**2 / scale))
     return distance[..., 0], standard_error[..., 0]
+
+
+_ANCHORS = ("accuracy", "factual_accuracy")
+
+
+def load_means(records: "Records", name: str, setting: str) -> ModelMeans:
+    """Return the means of RUN, RUN:BENCHMARK, published:gold or published:silver in a setting.
+
+    Raises:
+        InputError: The run or the published results do not exist.
+    """
+    run, _, dataset = name.partition(":")
+    if run != "published":
+        return experiment_means(load_experiment(records, run), setting, dataset or None)
+    if dataset in get_args(Dataset):
+        return published_means(cast("Dataset", dataset), setting)
+    raise InputError(f"The published results are published:gold and published:silver, not {name!r}.")
+
+
+def find_self_preferences(
+    benchmarks: Sequence[ModelMeans], generator: str, seed: int
+) -> list[tuple[ModelMeans, list[SelfPreference]]]:
+    """Return (benchmark, preferences) for each benchmark and anchor that has enough models.
+
+    Raises:
+        InputError: No benchmark has enough models.
+    """
+    results, errors = [], []
+    for benchmark in benchmarks:
+        for anchor in _ANCHORS:
+            try:
+                results.append((benchmark, self_preference(benchmark, generator, anchor, seed=seed)))
+            except InputError as error:
+                errors.append(error)
+    if not results:
+        raise errors[0]
+    return results
 
 
 def agreement_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: ModelMeans) -> Table:

@@ -44,14 +44,13 @@ _SCHEMA = object_schema(
 
 
 def judge_pairs(
-    items: Sequence[tuple[str, str, str, str]], judge: Generator, *, seed: int = 0
+    items: Sequence[tuple[str, str, str, str]], judge: Generator
 ) -> list[tuple[Better, str] | JudgeFailure]:
     """Ask a judge which answer of each pair is better, and why; each pair is shown only in the given order.
 
     Args:
         items: Question, audience, first answer and second answer of each pair.
         judge: Model that judges.
-        seed: Seed of every request.
     """
     template = load_prompt("side_by_side")
     judge_requests: list[JudgeRequest[tuple[Better, str]]] = [
@@ -63,7 +62,7 @@ def judge_pairs(
         )
         for question, audience, first_answer, second_answer in items
     ]
-    return ask_json(judge_requests, judge, seed=seed)
+    return ask_json(judge_requests, judge)
 
 
 def _parse_preference(data: Mapping[str, Any]) -> tuple[Better, str]:
@@ -153,13 +152,12 @@ class SideBySide:
     """Number of failed comparisons, whose pairs are left out."""
 
 
-def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples: int = RESAMPLES) -> SideBySide | None:
+def side_by_side(preferences: Sequence[Preference], *, seed: int = 0) -> SideBySide | None:
     """Compute strengths, win rates and position bias from preferences; return None if no pair was compared.
 
     Args:
         preferences: Preferences of one benchmark, task and judge.
         seed: Seed of the bootstrap over questions.
-        resamples: Number of bootstrap samples.
     """
     cells = list(dict.fromkeys(cell for preference in preferences for cell in (preference.first, preference.second)))
     questions = list(dict.fromkeys(preference.question for preference in preferences))
@@ -184,7 +182,7 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
     design = np.zeros((len(rows), len(cells)))
     design[np.arange(len(rows)), first_indices], design[np.arange(len(rows)), second_indices] = 1.0, -1.0
     n = len(questions)
-    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
+    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
     strengths = _fit_strengths(design, winner, np.ones(len(rows)))
     resampled_strengths = np.array(
         [_fit_strengths(design, winner, sample[question_of_row].astype(float)) for sample in counts]

@@ -1,7 +1,7 @@
 """Sample sizes: the number of questions an experiment needs to show a difference."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -110,6 +110,27 @@ def _describe_no_variation(run: str, label: str) -> str:
         f"In {run} most models and settings have the same {label}, or all questions one value, so that nothing can be "
         "estimated from it: state assumptions in place of --run."
     )
+
+
+def make_assumptions(metric: str, values: Mapping[str, float]) -> Assumptions:
+    """Return assumptions from those values that are known; see :func:`assume_binary` and :func:`assume_mean`.
+
+    Args:
+        metric: Name of the metric.
+        values: ``accuracy`` (by default 0.8) and ``discordance`` of a binary metric; ``deviation`` (by default 0.25)
+            and ``correlation`` of others.
+
+    Raises:
+        InputError: The metric does not exist, or a value does not apply to it.
+    """
+    is_binary = METRICS.find(metric).binary
+    names = ("accuracy", "discordance") if is_binary else ("deviation", "correlation")
+    for name in values:
+        if name not in names:
+            raise InputError(f"--{name} says nothing about {metric}: it takes --{' and --'.join(names)}.")
+    if is_binary:
+        return assume_binary(values.get("accuracy", 0.8), values.get("discordance"))
+    return assume_mean(values.get("deviation", 0.25), values.get("correlation", 0.5))
 
 
 def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:

@@ -15,9 +15,10 @@ from climassay.evaluation.scores import (
     common_scores,
     is_right_or_wrong,
     metric_estimates,
+    score_constants,
     score_of,
 )
-from climassay.evaluation.tables import TEST_HEADINGS, format_estimate, heading, metric_plot, paired_cells
+from climassay.evaluation.tables import TEST_HEADINGS, format_estimate, format_score, heading, metric_plot, paired_cells
 from climassay.metrics.registry import METRICS
 from climassay.reporting import Dot, DotPlot, Table
 from climassay.statistics import Estimate, PairedComparison, paired_tests
@@ -37,6 +38,8 @@ class RunScore:
     cell: Cell
     estimate: Estimate
     """Mean, with Wilson's interval for binary metrics and a bootstrap interval over questions for others."""
+    constant: float | None
+    """Score of the most frequent answer on all questions of the benchmark; None if the metric has no such baseline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,20 @@ def compare_runs(
         [value for outcome in outcomes if (value := score_of(outcome, metric)) is not None] for _, _, outcomes in cells
     ]
     estimates = metric_estimates([(METRICS[metric], column) for column in columns], seed)
+    constants = {
+        (experiment.run, constant.benchmark, constant.task): constant.value
+        for experiment in experiments
+        for constant in score_constants(experiment)
+        if (constant.metric, constant.level) == (metric, level)
+    }
     scores = [
-        RunScore(experiment.run, experiment.name, cell, estimate)
+        RunScore(
+            experiment.run,
+            experiment.name,
+            cell,
+            estimate,
+            constants.get((experiment.run, cell.benchmark, cell.task)),
+        )
         for (experiment, cell, _), estimate in zip(cells, estimates, strict=True)
     ]
     outcomes_by_score = {score: outcomes for score, (_, _, outcomes) in zip(scores, cells, strict=True)}
@@ -156,16 +171,18 @@ def comparison_table(comparison: RunComparison) -> Table:
             names[score.run],
             str(score.estimate.n),
             format_estimate(comparison.metric, score.estimate),
+            "-" if score.constant is None else format_score(comparison.metric, score.constant),
         )
         for score in comparison.scores
     ]
     metric = METRICS[comparison.metric]
     return Table.of(
         f"{heading(metric)}, {comparison.level}",
-        ["benchmark", "model", "setting", "run", "n", metric.label],
+        ["benchmark", "model", "setting", "run", "n", metric.label, "constant"],
         rows,
         left=4,
-        note="In brackets: 95% intervals." + _format_unit(comparison.metric),
+        note="In brackets: 95% intervals. constant: the most frequent answer to all questions of the benchmark."
+        + _format_unit(comparison.metric),
     )
 
 
@@ -201,10 +218,21 @@ def comparison_figure(comparison: RunComparison) -> DotPlot | None:
         return None
     names = _run_names(comparison)
     dots = [
-        Dot(_format_label(score, names), names[score.run], score.estimate.value, *score.estimate.interval)
+        Dot(
+            _format_label(score, names),
+            names[score.run],
+            score.estimate.value,
+            *score.estimate.interval,
+            score.constant,
+        )
         for score in comparison.scores
     ]
-    return metric_plot(METRICS[comparison.metric], dots, [score.estimate.n for score in comparison.scores])
+    return metric_plot(
+        METRICS[comparison.metric],
+        dots,
+        [score.estimate.n for score in comparison.scores],
+        note=" Dashed tick: the best constant answer." if any(dot.reference is not None for dot in dots) else "",
+    )
 
 
 def _format_label(score: RunScore, names: Mapping[str, str]) -> str:

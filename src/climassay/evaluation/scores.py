@@ -295,19 +295,9 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
     cells = outcomes_by_cell(experiment)
     cells |= _pool_cells(experiment, cells)
     answered_by_cell = {cell: outcomes for cell, outcomes in cells.items() if not all_failed(outcomes)}
-    external_benchmarks = {constant.benchmark for constant in experiment.constants}
     return ExperimentScores(
         scores=tuple(_score_metrics(answered_by_cell, seed)),
-        constants=(
-            *(
-                constant
-                for name, questions in experiment.questions.items()
-                if name not in external_benchmarks
-                for constant in _score_constants(name, questions)
-            ),
-            *experiment.constants,
-            *_pool_constants(experiment),
-        ),
+        constants=score_constants(experiment),
         counts=tuple(_count_answers(cell, outcomes) for cell, outcomes in cells.items()),
         tests=tuple(
             test
@@ -406,7 +396,22 @@ def metric_estimates(columns: Sequence[tuple[Metric, Sequence[float]]], seed: in
         yield proportion(math.fsum(values), len(values)) if binary else next(means)
 
 
-def _score_constants(benchmark: str, questions: Sequence[Question]) -> Iterator[ConstantScore]:
+def score_constants(experiment: Experiment) -> tuple[ConstantScore, ...]:
+    """Return the scores of the majority-class baseline on each benchmark, by metric and level."""
+    external_benchmarks = {constant.benchmark for constant in experiment.constants}
+    return (
+        *(
+            constant
+            for name, questions in experiment.questions.items()
+            if name not in external_benchmarks
+            for constant in _score_benchmark_constants(name, questions)
+        ),
+        *experiment.constants,
+        *_pool_constants(experiment),
+    )
+
+
+def _score_benchmark_constants(benchmark: str, questions: Sequence[Question]) -> Iterator[ConstantScore]:
     for task, kind in TYPES.items():
         if not (kind.has_options or kind.has_gap):
             continue

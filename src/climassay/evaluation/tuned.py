@@ -1,7 +1,7 @@
 """Adapters of tuned settings, found by name or trained when first needed, and their training data."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -118,6 +118,11 @@ class TrainingDocument(NamedTuple):
     stored: "StoredDocument"
     text: "TextDocument"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names by which a user can select the document: id, title, and file name with and without suffix."""
+        return self.stored.id, self.stored.title, self.stored.source, Path(self.stored.source).stem
+
 
 def question_data(
     name: str, questions: Sequence[Question], prompts: TaskPrompts, *, with_contexts: bool = False
@@ -179,6 +184,43 @@ def collection_documents(workspace: Workspace, names: Sequence[str]) -> list[Tra
                 text = TextDocument.from_passages(document.id, document.title, passages)
                 results[document.id] = TrainingDocument(document, text)
     return list(results.values())
+
+
+def collect_texts(documents: Iterable[TrainingDocument]) -> "tuple[TextDocument, ...]":
+    """Return the texts of documents, each document once."""
+    return tuple({document.stored.id: document.text for document in documents}.values())
+
+
+def select_documents(pool: Sequence[TrainingDocument], names: Sequence[str]) -> list[TrainingDocument]:
+    """Return the documents with the given names.
+
+    Raises:
+        InputError: A name is that of no document.
+    """
+    documents = []
+    for name in names:
+        matches = [document for document in pool if name in document.names]
+        if not matches:
+            raise InputError(
+                f"There is no validation document called {name!r}: see `climassay corpus show COLLECTION`."
+            )
+        documents += matches
+    return documents
+
+
+def collect_source_names(files: Sequence[str]) -> set[str]:
+    """Return the names of the source documents of question files.
+
+    Raises:
+        InputError: A file cannot be read, or names no document.
+    """
+    names: set[str] = set()
+    for file in files:
+        document_names = {question.document for question in read_questions(file).questions if question.document}
+        if not document_names:
+            raise InputError(f"The questions of {file} name no documents: name the books' collection with --source.")
+        names |= document_names
+    return names
 
 
 def _load_collection_data(workspace: Workspace, names: Sequence[str]) -> "TextData":

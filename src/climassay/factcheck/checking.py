@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from climassay.corpus.documents import expand_report_name
 from climassay.errors import InputError
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
-from climassay.factcheck.debate.batcher import EntailmentScorer, RequestBatcher
+from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.context import load_templates
 from climassay.factcheck.debate.requests import RequestGenerator, gather
 from climassay.factcheck.debate.rounds import debate
@@ -286,12 +286,9 @@ def open_checker(
     }
     with store.run(command=command, config=recorded_config, seeds={"sampling": settings.seed}) as run:
         models = {name: RecordedModel(model, store, run, use_cache) for name, model in resources.models.items()}
-        entailment = _entailment_scorer(models, setup) if settings.entailment else None
+        entailment = None
+        if settings.entailment:
+            from climassay.metrics import PromptedEntailment
+
+            entailment = PromptedEntailment(models[setup.mediator.model], encoder=setup.encoder).score
         yield Checker(setup, RequestBatcher(models, resources.collections, entailment), models, run)
-
-
-def _entailment_scorer(models: Mapping[str, RecordedModel], setup: DebateSetup) -> EntailmentScorer:
-    """Return a scorer that asks the mediator's model for the probability that a passage supports a sentence."""
-    from climassay.metrics import PromptedEntailment
-
-    return PromptedEntailment(models[setup.mediator.model], encoder=setup.encoder).score

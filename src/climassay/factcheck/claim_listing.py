@@ -18,6 +18,7 @@ from climassay.factcheck.debate.context import join_lines
 from climassay.grounding.quantities import find_foreign_quantities
 from climassay.models.contract import Completion, Encoder, GenerationRequest, Generator, Sampling, object_schema
 from climassay.prompts import Prompt, load_prompt
+from climassay.reporting import counted
 
 _MAX_LENGTH = 300
 """Maximum number of characters of a claim."""
@@ -110,6 +111,22 @@ class ClaimLister:
                 else:
                     claims[key] = claim
         return list(claims.values())
+
+    def notes(self, claims: Sequence[ListedClaim], origin: str) -> list[str]:
+        """Return sentences on the listed claims of ``origin``, such as "3 passages of FILE", and on those left out."""
+        notes = [f"{counted(len(claims), 'claim')} in {origin}, listed by {self.model.name}."]
+        if self.n_failed:
+            notes.append(f"{counted(self.n_failed, 'passage')} without a usable answer ({self.error}): run it again.")
+        if self.n_rejected:
+            notes.append(f"{counted(self.n_rejected, 'claim')} left out that name no sentence, or too many.")
+        if self.n_repeated:
+            notes.append(f"{counted(self.n_repeated, 'claim')} left out that an earlier row has.")
+        if n_quoted := sum(claim.is_quoted for claim in claims):
+            notes.append(
+                f"{counted(n_quoted, 'claim')} in the document's words, because the model's had another figure or no "
+                "end."
+            )
+        return notes
 
     def _request(self, passage: Passage, sentences: Sequence[str]) -> GenerationRequest:
         rendered_prompt = self.prompt.render(

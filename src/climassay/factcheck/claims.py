@@ -20,9 +20,10 @@ import contextlib
 import datetime
 import hashlib
 import json
+import random
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -57,7 +58,8 @@ def make_claim(text: str, *, source: str = "", date: str = "", appearance: str =
     return Claim(words, source.strip(), date.strip(), appearance.strip())
 
 
-_CLAIM_COLUMNS = ("claim", "statement", "text")
+CLAIM_COLUMNS = ("claim", "statement", "text")
+"""Names of the column that contains the claims unless the user names it, in order of preference; case is ignored."""
 _DATE_FORMATS = ("%Y-%m-%d", "%d-%b-%y", "%d-%B-%y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%d.%m.%Y", "%d/%m/%Y")
 
 
@@ -89,6 +91,35 @@ class ClaimTable:
     group_column: str = ""
     """Name of the column of groups; empty if the claims have no groups."""
 
+    @staticmethod
+    def load(claims: "Path | str | Iterable[str] | ClaimTable", columns: ClaimColumns | None = None) -> "ClaimTable":
+        """Return a table of the claims in a file, in the primer (``primer:claims``) or in a sequence of texts.
+
+        Raises:
+            InputError: The file cannot be read, or a claim is empty.
+        """
+        if isinstance(claims, ClaimTable):
+            return claims
+        if str(claims) == primer.PRIMER_CLAIMS:
+            columns = ClaimColumns(verdict="verdict", group=None if columns is None else columns.group)
+            claims = primer.claims_path()
+        if isinstance(claims, (str, Path)):
+            return read_claims(Path(claims), columns)
+        records = tuple(map(make_claim, claims))
+        return ClaimTable(records, (None,) * len(records), ("",) * len(records), ())
+
+    def sample(self, limit: int | None, seed: int) -> Self:
+        """Draw ``limit`` claims at random, in the order of the table; all claims if ``limit`` is None."""
+        if limit is None or limit >= len(self.claims):
+            return self
+        indices = sorted(random.Random(seed).sample(range(len(self.claims)), limit))
+        return replace(
+            self,
+            claims=tuple(self.claims[index] for index in indices),
+            verdicts=tuple(self.verdicts[index] for index in indices),
+            groups=tuple(self.groups[index] for index in indices),
+        )
+
 
 def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     """Read claims from CSV, TSV, JSON lines, a JSON array or Parquet, also gzipped.
@@ -109,7 +140,7 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
         raise InputError(f"{file} has no rows.")
     # JSON rows may omit columns; surplus cells of a CSV row have the name None.
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name is not None]
-    claim_column = _find_column(columns.claim, _CLAIM_COLUMNS, names, "--claim", file)
+    claim_column = _find_column(columns.claim, CLAIM_COLUMNS, names, "--claim", file)
     if claim_column is None:
         raise InputError(f"{file} has no column of claims: name one of {format_names(names)} with --claim.")
     verdict_column = _find_column(columns.verdict, (), names, "--truth", file)

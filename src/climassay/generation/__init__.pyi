@@ -9,7 +9,9 @@ from .draft import (
     DraftStep as DraftStep,
     Subject as Subject,
     Wording as Wording,
+    is_draft_file as is_draft_file,
     read_drafts as read_drafts,
+    read_drafts_or_questions as read_drafts_or_questions,
     write_drafts as write_drafts,
 )
 from .masking import (

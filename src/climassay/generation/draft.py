@@ -13,7 +13,7 @@ from pydantic import ConfigDict, TypeAdapter
 from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.io import atomic_path, describe_error, describe_first_problem, parse_json, read_lines
-from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
+from climassay.questions import GAP, PRIMER, TYPES, Kind, Level, Question, QuestionType, read_questions
 from climassay.questions.types import Content
 from climassay.reporting.results import write_rows
 from climassay.settings import settings
@@ -372,3 +372,24 @@ def read_drafts(path: Path) -> Iterator[Draft]:
             yield draft
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The drafts {path} cannot be read: {describe_error(error)}.") from None
+
+
+def read_drafts_or_questions(file: str | Path) -> tuple[list[Draft], tuple[str, ...]]:
+    """Read drafts from a file of drafts or questions; also return the reasons for skipped rows.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    if str(file) != PRIMER and is_draft_file(Path(file)):
+        return list(read_drafts(Path(file))), ()
+    question_set = read_questions(str(file))
+    return [question_draft(question) for question in question_set.questions], question_set.skipped
+
+
+def is_draft_file(path: Path) -> bool:
+    """Return whether the first line of a file is a draft; False if the file cannot be read."""
+    try:
+        row = parse_json(next((line for line in read_lines(path) if line.strip()), "null"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(row, dict) and {"wording", "origin"} <= set(row)

@@ -173,7 +173,6 @@ class CollectionGroup:
 
 
 def _fuse_rankings(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-    """Fuse rankings by reciprocal rank."""
     scores: dict[str, float] = {}
     hits: dict[str, Hit] = {}
     for hit in (hit for ranking in rankings for hit in ranking):
@@ -342,7 +341,6 @@ def answer_question(
     min_cosine: float | None = None,
     sentences: int = 3,
     prompt: Prompt | None = None,
-    sampling: Sampling | None = None,
     profile: ProfileSettings | None = None,
     on_progress: Callable[[GroundedAnswer], None] | None = None,
 ) -> GroundedAnswer:
@@ -358,7 +356,6 @@ def answer_question(
         sentences: Maximum number of sentences requested.
         prompt: Template with ``question``, ``sources`` (``number``, ``citation``, ``text``), ``sentences`` and
             ``brief`` (whether the model is small).
-        sampling: Sampling settings; by default greedy, with a token limit that depends on ``sentences``.
         profile: Settings of the prompt; by default chosen by the size of the model.
         on_progress: Callback that receives the unfinished answer: first with its sources, before the model is called;
             then, if the model streams, with its complete sentences. Each answer replaces the previous one; after a
@@ -388,7 +385,7 @@ def answer_question(
     )
     request = GenerationRequest(
         rendered_prompt.messages,
-        sampling or Sampling(max_tokens=prompt_profile.sentence_tokens * sentences),
+        Sampling(max_tokens=prompt_profile.sentence_tokens * sentences),
         assistant_prefix=rendered_prompt.assistant_prefix,
     )
     n_started, preview = 0, answer

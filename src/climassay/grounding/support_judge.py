@@ -34,21 +34,19 @@ class Judgement:
 class SupportJudge:
     """Asks a language model whether passages support a sentence, contradict it, or do neither."""
 
-    def __init__(self, model: Generator, prompt: Prompt | None = None, *, max_tokens: int = 400) -> None:
-        """Store the model, the prompt and the token limit.
+    def __init__(self, model: Generator, prompt: Prompt | None = None) -> None:
+        """Store the model and the prompt.
 
         Args:
             model: Model that answers under a JSON schema.
             prompt: Template with ``statement``, ``before`` (the previous sentence, which may be empty) and ``passages``
                 (``number``, ``citation``, ``text``); by default the built-in ``check_text``.
-            max_tokens: Maximum number of tokens of an answer.
         """
         self.name = model.name
         self.usage = Usage()
         """Usage of all requests so far."""
         self._model = model
         self._prompt = prompt or load_prompt("check_text")
-        self._sampling = Sampling(max_tokens)
 
     def judge(
         self, questions: Sequence[tuple[str, str, Sequence[Passage]]], on_progress: Callable[[int], None] | None = None
@@ -72,7 +70,7 @@ class SupportJudge:
             requests.append(
                 GenerationRequest(
                     rendered_prompt.messages,
-                    self._sampling,
+                    Sampling(max_tokens=400),
                     object_schema(
                         {
                             "reasoning": {"type": "string", "maxLength": 600},

@@ -29,7 +29,7 @@ from climassay.generation.annotation import (
     label_fields,
     label_from_fields,
 )
-from climassay.io import parse_json, read_bytes, write_file
+from climassay.io import parse_json, read_bytes, read_text, write_file
 from climassay.questions import option_letter
 
 T = TypeVar("T")
@@ -250,6 +250,23 @@ GUIDELINES = (
     "Is the question scientifically right, and does the passage answer it as marked? Say valid or invalid; where it is "
     "invalid, say why. Where better words make it valid, write them and say valid."
 )
+
+
+def read_user_ids(file: Path | str | None) -> dict[str, str]:
+    """Read a JSON file that maps annotators to Argilla's user ids; without a file, the mapping is empty.
+
+    Raises:
+        InputError: The file cannot be read, or is no such mapping.
+    """
+    if file is None:
+        return {}
+    try:
+        user_ids = parse_json(read_text(Path(file)))
+        if not isinstance(user_ids, dict) or not all(isinstance(row, str) for row in user_ids.values()):
+            raise ValueError('it should look like {"anna": "6b1b3e0c-..."}')
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} does not map annotators to Argilla users: {error}.") from None
+    return user_ids
 
 
 def argilla_settings(overlap: int = 1) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
     """
     start = _find_header(rows[:HEAD_ROWS], n_columns or _find_usual_width(rows[:HEAD_ROWS])[0])
     lines_above = [" ".join(cell.strip() for cell in row if cell.strip()) for row in rows[:start]]
-    names = _number_repeated([name.strip() for name in rows[start]]) if rows else []
+    names = _number_repeated_names([name.strip() for name in rows[start]]) if rows else []
     table = DelimitedTable([name for name in names if name], [], [line for line in lines_above if line], [])
     n_missing = 0
     for number, row in enumerate(rows[start + 1 :], start=1):
@@ -87,7 +87,7 @@ def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
     return table
 
 
-def _number_repeated(names: list[str]) -> list[str]:
+def _number_repeated_names(names: list[str]) -> list[str]:
     """Append a number to the second and further columns of the same name, so that no column hides another."""
     counts: Counter[str] = Counter()
     numbered_names = []

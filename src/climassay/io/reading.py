@@ -139,7 +139,7 @@ def describe_error(error: Exception) -> str:
 
 
 def describe_first_problem(error: Exception) -> str:
-    """Return the field and the message of the first problem in a pydantic ``ValidationError``.
+    """Return the message of the first problem in a pydantic ``ValidationError``, after the name of the field if any.
 
     For any other error, return its message.
     """
@@ -148,7 +148,8 @@ def describe_first_problem(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     problem = error.errors(include_url=False, include_context=False)[0]
-    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+    field = ".".join(map(str, problem["loc"]))
+    return f"{field}: {problem['msg']}" if field else problem["msg"]
 
 
 def format_size(n_bytes: int) -> str:

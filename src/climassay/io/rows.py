@@ -115,8 +115,8 @@ def _iterate_json_rows(file: Path, text: str) -> Iterator[Row]:
         except ValueError as error:
             fault = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
             raise InputError(f"{file} is not valid JSON ({fault}).") from error
-    elif wrapped := _find_wrapped_rows(text):
-        rows = list(enumerate(wrapped, start=1))
+    elif wrapped_rows := _find_wrapped_rows(text):
+        rows = list(enumerate(wrapped_rows, start=1))
     else:
         rows = []
         # Not splitlines: texts may contain other line ends, such as U+2028.
@@ -241,5 +241,5 @@ def require_column(file: str | Path, names: Iterable[str], requested: str, optio
 def format_names(names: Iterable[Any]) -> str:
     """Format column names for a message: the first twenty, on one line, each truncated to forty characters."""
     words = [" ".join(str(name).split()) for name in names]
-    truncated = [f"{word[:40]}…" if len(word) > 40 else word for word in words[:20]]
-    return ", ".join([*truncated, *([f"and {len(words) - 20:,} more"] if len(words) > 20 else [])]) or "none"
+    short_names = [f"{word[:40]}…" if len(word) > 40 else word for word in words[:20]]
+    return ", ".join([*short_names, *([f"and {len(words) - 20:,} more"] if len(words) > 20 else [])]) or "none"

@@ -109,7 +109,7 @@ class Sandbox:
                 if not is_finished:
                     self.close()
         if not is_finished:
-            raise self._memory_error()
+            raise SandboxError("memory", f"it needs more memory than {format_size(self._max_memory)}")
         if "error" in message:
             raise getattr(errors, message["type"], ClimassayError)(message["error"])
         return message["result"]
@@ -151,9 +151,6 @@ class Sandbox:
             message = f"it took more than {self._max_processor_seconds} seconds of processor time"
             return SandboxError("processor", message)
         return SandboxError("crash", "its process crashed")
-
-    def _memory_error(self) -> SandboxError:
-        return SandboxError("memory", f"it needs more memory than {format_size(self._max_memory)}")
 
     @contextmanager
     def _watch(self, timeout: float, is_stopped: Callable[[], bool] | None) -> Iterator[None]:

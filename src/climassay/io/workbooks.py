@@ -62,8 +62,10 @@ def read_workbook(data: bytes) -> DelimitedTable:
         raise ValueError(f"it is damaged ({reason})") from None
     filled_names = [name for name, rows in tables.items() if len(rows) > 1]
     if len(filled_names) != 1:
-        listed = ", ".join(filled_names) or "none"
-        raise ValueError(f"exactly one visible sheet must have several rows (here: {listed}); save that sheet as CSV")
+        sheet_list = ", ".join(filled_names) or "none"
+        raise ValueError(
+            f"exactly one visible sheet must have several rows (here: {sheet_list}); save that sheet as CSV"
+        )
     return arrange_rows(tables[filled_names[0]])
 
 

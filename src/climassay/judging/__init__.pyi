@@ -32,11 +32,7 @@ from .fitting import fit_contrast as fit_contrast
 from .probe import Probe as Probe, load_probe as load_probe
 from .published_evaluation import score_transfer as score_transfer
 from .ranking import ItemRanking as ItemRanking, rank_items as rank_items, sort_items as sort_items
-from .settings import (
-    BenchmarkSettings as BenchmarkSettings,
-    InsertMode as InsertMode,
-    ProbeSettings as ProbeSettings,
-)
+from .settings import BenchmarkSettings as BenchmarkSettings, InsertMode as InsertMode, ProbeSettings as ProbeSettings
 from .training import (
     METHODS as METHODS,
     TrainedProbe as TrainedProbe,

@@ -8,12 +8,12 @@ length shows how well a judge performs if length is no clue.
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from climassay.errors import InputError
+from climassay.judging.benchmark_result import BenchmarkedJudges
 from climassay.judging.judges import (
     NO_ANSWER,
     BootstrapUnits,
@@ -25,6 +25,7 @@ from climassay.judging.judges import (
     StateTable,
     correctness,
     correlations,
+    layer_choices,
     layers_of,
     open_weights,
     pair_calibration,
@@ -46,6 +47,7 @@ from climassay.judging.published_evaluation import LAST_LAYER, PublishedScores, 
 from climassay.judging.ranking import Ranking, sort_items
 from climassay.judging.settings import BenchmarkSettings, SortMethod
 from climassay.judging.training import (
+    METHODS,
     NEEDS_WEIGHTS,
     PROBE_METHODS,
     Candidate,
@@ -60,14 +62,15 @@ from climassay.judging.training import (
     make_folds,
     pair_outcomes,
     pairs_within,
+    train_probe,
 )
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.evaluation import Calibration
-from climassay.learning.harvest import ActivationStore
+from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import Generator, OpenWeights, OptionRequest, OptionScores, ScoresCallback, number_format
-from climassay.progress import Progress as Bars
-from climassay.records import RecordedModel, Records, Run
+from climassay.records import RecordedModel, Run
 from climassay.records.queries import RunDetails
+from climassay.session import Place, Session
 
 MAX_LENGTH_RATIO = 1.1
 """Two texts count as nearly equally long if the ratio of their word counts, the larger to the smaller, is at most this
@@ -240,8 +243,8 @@ def score_judge(
                 bootstrap_units, length_pairs, is_nearly_equal, correlations(bootstrap_units, by_length, labels)
             ),
         },
-        _paired_difference(bootstrap_units, length_pairs, judge_pairs, is_differing),
-        _paired_difference(bootstrap_units, length_pairs, judge_pairs, is_differing & is_nearly_equal),
+        _compute_paired_difference(bootstrap_units, length_pairs, judge_pairs, is_differing),
+        _compute_paired_difference(bootstrap_units, length_pairs, judge_pairs, is_differing & is_nearly_equal),
         pair_scores,
         n_items=len(items),
         n_pairs=len(judge_pairs.pairs),
@@ -250,7 +253,7 @@ def score_judge(
         failed=n_failed,
         layers=tuple(trained_judge.layers for trained_judge in trained_judges),
         regularisation=tuple(trained_judge.regularisation for trained_judge in trained_judges),
-        learning_curve=_learning_curve(items, folds, candidate, bootstrap_units, labels, sizes),
+        learning_curve=_compute_learning_curve(items, folds, candidate, bootstrap_units, labels, sizes),
         order=tuple(
             (items[index].id, rank)
             for members, scores in rankings
@@ -308,7 +311,7 @@ def _measure_agreement(
     return Agreement(
         bootstrap_units.proportion(correctness(differing_pairs), differing_pairs.pairs),
         bootstrap_units.proportion(
-            np.asarray(test_pairs.predicted == np.sign(test_pairs.truth), dtype=np.float64), test_pairs.pairs
+            np.asarray(test_pairs.predictions == np.sign(test_pairs.truth), dtype=np.float64), test_pairs.pairs
         ),
         rank_correlations["spearman"],
         rank_correlations["kendall"],
@@ -316,7 +319,7 @@ def _measure_agreement(
     )
 
 
-def _paired_difference(
+def _compute_paired_difference(
     bootstrap_units: BootstrapUnits, baseline: JudgedPairs, judge_pairs: JudgedPairs, mask: np.ndarray
 ) -> PairedDifference:
     baseline_pairs, own_pairs = baseline.take(mask), judge_pairs.take(mask)
@@ -324,7 +327,7 @@ def _paired_difference(
 
 
 def _concatenate(parts: Sequence[JudgedPairs]) -> JudgedPairs:
-    columns = zip(*((part.pairs, part.truth, part.log_odds, part.predicted) for part in parts), strict=True)
+    columns = zip(*((part.pairs, part.truth, part.log_odds, part.predictions) for part in parts), strict=True)
     return JudgedPairs(*map(np.concatenate, columns))
 
 
@@ -354,7 +357,7 @@ def _rank_group(
     return members, scores
 
 
-def _learning_curve(
+def _compute_learning_curve(
     items: Sequence[Item],
     folds: Sequence[Fold],
     candidate: Candidate,
@@ -441,77 +444,100 @@ class JudgeBenchmark:
 
 def benchmark_judges(
     tasks: Sequence[JudgeTask],
-    methods: Sequence[MethodName],
-    model: Generator,
-    records: Records,
-    activations: ActivationStore,
+    settings: BenchmarkSettings,
+    methods: Sequence[str] = ("ppairs",),
     *,
-    settings: BenchmarkSettings | None = None,
-    prompts: Path | None = None,
+    file: str = "",
+    model: str | Generator = DEFAULT_MODEL,
+    workspace: Place = None,
     token_budget: int | None = None,
-    use_cache: bool = True,
-    config: dict[str, Any] | None = None,
-    progress: Bars | None = None,
-) -> JudgeBenchmark:
-    """Cross-validate methods on one or several qualities of labelled items.
+) -> BenchmarkedJudges:
+    """Measure how well judges agree with experts on unseen groups of items, and compare them with two baselines.
 
-    The hidden states for all comparisons of all qualities are computed first, in one call, because prompts about the
-    same source differ only at their end. Activations and answers are stored, so that an interrupted run can be resumed.
+    One baseline prefers the longer text, the other always gives the same answer. The hidden states for all comparisons
+    of all qualities are computed first, in one call, because prompts about the same source differ only at their end.
+    Hidden states and answers are stored, so that an interrupted run can be resumed.
 
     Args:
-        tasks: Qualities with their items.
-        methods: Names from :data:`climassay.judging.METHODS`.
-        model: A local model; ``direct`` and ``pairs`` also take a server that gives log-probabilities.
-        records: Store of the run, its answers and its results.
-        activations: Store of the hidden states.
-        settings: Settings of the folds, the pairs, the sort and the probes.
-        prompts: Folder of the user's own templates.
+        tasks: Qualities, each with its labelled items.
+        settings: Settings of folds, pairs, sorting and probes; without layers, a probe's layer is chosen from four
+            layers in the upper half of the model.
+        methods: Names from :data:`climassay.judging.METHODS`, or ``all`` for every method that the model supports.
+        file: Name of the items' file, for the report.
+        model: Model that compares the texts; ``direct`` and ``pairs`` also take a server that gives log-probabilities.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         token_budget: Maximum number of tokens in one forward pass.
-        use_cache: Whether stored answers of ``direct`` and ``pairs`` are reused; hidden states are recomputed only with
-            an empty store.
-        config: Additional values to record with the run.
-        progress: Progress bars, one for each method and quality.
 
     Raises:
         InputError: A method does not exist, the model does not support it, or the items cannot be split.
     """
-    settings = settings or BenchmarkSettings()
-    for name in methods:
+    with Session.opened(workspace) as session:
+        generator = session.model(model)
+        names = _select_methods(methods, generator)
+        settings = replace(
+            settings, probe=replace(settings.probe, layers=layer_choices(generator, settings.probe.layers))
+        )
+        parts = []
+        for task in tasks:
+            folds = make_folds(
+                task.items,
+                train_items=settings.train_items,
+                folds=settings.folds,
+                pairs_per_item=settings.pairs_per_item,
+                seed=settings.seed,
+            )
+            parts.append(_TaskFolds(task, QualityRequests(task.quality, session.options.prompts), folds))
+        config = {
+            "model": generator.name,
+            "fingerprint": generator.fingerprint,
+            "dtype": number_format(generator),
+            "methods": names,
+            "qualities": [asdict(task.quality) for task in tasks],
+            "settings": asdict(settings),
+            "file": file,
+        }
+        with session.run(BENCHMARK, config, {"folds": settings.seed}) as run:
+            benchmark_run = _BenchmarkRun(generator, session, run, settings, token_budget)
+            results = benchmark_run.evaluate(parts, names)
+            run.save_results("judges", [result_row(result) for result in results])
+        benchmark = JudgeBenchmark(
+            run.id,
+            generator.name,
+            generator.fingerprint,
+            settings,
+            tuple(results),
+            benchmark_run.cost,
+            dtype=number_format(generator),
+        )
+        evidence = None
+        method = next((name for name in PROBE_METHODS if name in names), None)
+        if method is not None:
+            harvester = Harvester(
+                open_weights(generator, "A probe"),
+                parts[0].quality_requests,
+                layers_of(settings.probe.layers),
+                session.activations,
+                token_budget,
+            )
+            pairs = parts[0].folds[0].train_pairs
+            evidence = train_probe(tasks[0].items, harvester, method=method, settings=settings.probe, pairs=pairs)
+    return BenchmarkedJudges(benchmark, tuple(tasks), file, evidence)
+
+
+def _select_methods(names: Sequence[str], model: Generator) -> list[MethodName]:
+    """Return the distinct methods with these names; ``all`` stands for every method that the model supports."""
+    has_weights = isinstance(model, OpenWeights)
+    if "all" in names:
+        return [name for name in METHODS if has_weights or name not in NEEDS_WEIGHTS]
+    for name in names:
         check_method(name)
-    methods_with_weights = [name for name in methods if name in NEEDS_WEIGHTS]
-    if methods_with_weights:
+    methods = cast("list[MethodName]", list(dict.fromkeys(names)))
+    if not has_weights and (unsupported := next((name for name in methods if name in NEEDS_WEIGHTS), None)):
         try:
-            open_weights(model, f"The method {methods_with_weights[0]}")
+            open_weights(model, f"The method {unsupported}")
         except InputError as error:
             raise InputError(f"{error} Or ask it: --method pairs, direct or direct-expected.") from None
-    parts = []
-    for task in tasks:
-        folds = make_folds(
-            task.items,
-            train_items=settings.train_items,
-            folds=settings.folds,
-            pairs_per_item=settings.pairs_per_item,
-            seed=settings.seed,
-        )
-        parts.append(_TaskFolds(task, QualityRequests(task.quality, prompts), folds))
-    run_config = {
-        "model": model.name,
-        "fingerprint": model.fingerprint,
-        "dtype": number_format(model),
-        "methods": list(methods),
-        "qualities": [asdict(task.quality) for task in tasks],
-        "settings": asdict(settings),
-        **(config or {}),
-    }
-    with records.run(command=BENCHMARK, config=run_config, seeds={"folds": settings.seed}) as run:
-        benchmark_run = _BenchmarkRun(
-            model, records, run, activations, settings, token_budget, use_cache, progress or Bars()
-        )  # fmt: skip
-        results = benchmark_run.evaluate(parts, methods)
-        run.save_results("judges", [result_row(result) for result in results])
-    return JudgeBenchmark(
-        run.id, model.name, model.fingerprint, settings, tuple(results), benchmark_run.cost, dtype=number_format(model)
-    )
+    return methods
 
 
 def result_row(result: JudgeResult) -> dict[str, Any]:
@@ -576,16 +602,13 @@ class _TokenCountingModel(RecordedModel):
 
 @dataclass
 class _BenchmarkRun:
-    """Model, stores and settings that all evaluations of one run use, and the cost so far."""
+    """Model, session and settings that all evaluations of one run use, and the cost so far."""
 
     model: Generator
-    records: Records
+    session: Session
     run: Run
-    activations: ActivationStore
     settings: BenchmarkSettings
     token_budget: int | None
-    use_cache: bool
-    progress: Bars
     cost: Cost = field(default_factory=Cost)
 
     def evaluate(self, parts: Sequence[_TaskFolds], methods: Sequence[MethodName]) -> list[JudgeResult]:
@@ -598,7 +621,7 @@ class _BenchmarkRun:
             requests = [part.requests(pointwise) for part in parts]
             all_requests = [request for part_requests in requests for request in part_requests]
             harvester = self._create_harvester(parts[0])
-            with self.progress.task(f"{noun} read by {self.model.name}", len(all_requests)) as bar:
+            with self.session.progress.task(f"{noun} read by {self.model.name}", len(all_requests)) as bar:
                 harvester.harvest(all_requests, bar.advance)
             self.cost += harvester.cost
             for number, part in enumerate(parts):
@@ -614,7 +637,7 @@ class _BenchmarkRun:
     def _create_harvester(self, part: _TaskFolds) -> Harvester:
         weights = open_weights(self.model, "This method")
         layers = layers_of((*self.settings.probe.layers, *((LAST_LAYER,) if self.settings.as_published else ())))
-        return Harvester(weights, part.quality_requests, layers, self.activations, self.token_budget)
+        return Harvester(weights, part.quality_requests, layers, self.session.activations, self.token_budget)
 
     def _score_on_harvest(
         self, part: _TaskFolds, names: Sequence[MethodName], joint_cost: Cost, cost_fraction: float
@@ -637,10 +660,10 @@ class _BenchmarkRun:
         return [JudgeResult(part.task.quality, score, cost, part.task.skipped) for score in scores]
 
     def _score_on_answers(self, part: _TaskFolds, name: MethodName) -> JudgeResult:
-        model = _TokenCountingModel(self.model, self.records, self.run, self.use_cache)
+        model = _TokenCountingModel(self.model, self.session.records, self.run, not self.session.options.no_cache)
         work_before = self.model.work if isinstance(self.model, OpenWeights) else None
         # A sort may compare pairs that the folds did not foresee: the number of requests is not known.
-        with self.progress.task(f"{name}, {part.task.quality.name}") as bar:
+        with self.session.progress.task(f"{name}, {part.task.quality.name}") as bar:
             scores = self._score(part, name, model, None, on_progress=bar.advance)
         counts = model.tally
         passes, tokens = counts.sent, counts.usage.prompt_tokens
@@ -652,7 +675,7 @@ class _BenchmarkRun:
         return JudgeResult(part.task.quality, scores, cost, part.task.skipped)
 
     def _score_by_folds(self, part: _TaskFolds, name: MethodName, model: Any, table: StateTable) -> JudgeScores:
-        with self.progress.task(f"Folds of {name}, {part.task.quality.name}", len(part.folds)) as bar:
+        with self.session.progress.task(f"Folds of {name}, {part.task.quality.name}", len(part.folds)) as bar:
             return self._score(part, name, model, table, on_fold=lambda _number: bar.advance())
 
     def _score(

@@ -5,11 +5,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from climassay import judging
 from climassay.reporting import Report
 from climassay.reporting.results import Result
 
 if TYPE_CHECKING:
+    from climassay.judging.benchmark import JudgeBenchmark, JudgeTask
+    from climassay.judging.training import TrainedProbe
     from climassay.reporting import Table
 
 
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 class BenchmarkedJudges(Result):
     """Agreement of judges with experts on unseen groups."""
 
-    benchmark: "judging.JudgeBenchmark"
-    tasks: "tuple[judging.JudgeTask, ...]"
+    benchmark: "JudgeBenchmark"
+    tasks: "tuple[JudgeTask, ...]"
     file: str
-    evidence: "judging.TrainedProbe | None" = None
+    evidence: "TrainedProbe | None" = None
     """Probe of the first fold; the report plots its contrast differences."""
 
     def tables(self) -> "Sequence[Table]":

@@ -75,7 +75,7 @@ class HeldOut:
     log_odds: FloatArray
     """Log-odds on the probe's scale, shape [n]; averaged over both orders if both are present."""
     outcomes: IntArray
-    """Outcomes 1, 0 (tie) or -1, shape [n]."""
+    """Outcomes, shape [n]: 1 if the first item of the pair has more of the quality, 0 for a tie, otherwise -1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +100,7 @@ class TrainingPairs:
     pairs: IntArray
     """Item indices, shape [pairs, 2]."""
     outcomes: IntArray
-    """Outcomes 1, 0 (tie) or -1, shape [pairs]."""
+    """Outcomes, shape [pairs]: 1 if the first item has more of the quality, 0 for a tie, otherwise -1."""
     length_ratios: FloatArray | None = None
     """Logarithms of length ratios to be regressed out, shape [pairs]; None if length is not regressed out."""
     pointwise: bool = False
@@ -176,7 +176,7 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
     return Basis(scaled_rows @ vectors, squares * density, lambda u: factor * (vectors @ u))
 
 
-def _design_operator(comparisons: TrainingPairs, is_training: NDArray[np.bool_]) -> Any:
+def _make_design_operator(comparisons: TrainingPairs, is_training: NDArray[np.bool_]) -> Any:
     """Return the linear operator that maps weights [rank] to log-odds [pairs], centred on the training pairs."""
     from scipy.sparse.linalg import LinearOperator
 
@@ -279,7 +279,7 @@ def solve(
         converged.
     """
     design, outcomes, pair_weights = (
-        _design_operator(comparisons, training),
+        _make_design_operator(comparisons, training),
         comparisons.answers,
         comparisons.weights(training),
     )

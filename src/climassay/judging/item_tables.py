@@ -172,26 +172,26 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     scales: dict[str, str] = {}
     items: dict[str, Item] = {}
     ratings: dict[str, list[float]] = {}
-    for number, row in _rows_by_text(path, rows, columns):
-        text = clean_text(_cell_text(row, columns.text))
+    for number, row in _iterate_rows_by_text(path, rows, columns):
+        text = clean_text(_get_cell_text(row, columns.text))
         if not text:
             skip_reasons.append(f"row {number}: the column {columns.text!r} is empty")
             continue
         labels: list[float] = []
         try:
-            labels = [_parse_label(cell, columns, scales) for cell in _rating_cells(row, columns.label)]
+            labels = [_parse_label(cell, columns, scales) for cell in _get_ratings(row, columns.label)]
         except ValueError as error:
             if not columns.label_optional:
                 skip_reasons.append(f"row {number}: {error}")
                 continue
-        raw_context = _cell_text(row, columns.context)
+        raw_context = _get_cell_text(row, columns.context)
         if raw_context not in contexts:  # a source text is repeated for every one of its summaries
             contexts[raw_context] = " ".join(clean_text(raw_context).split(" ")[:context_words])
-        group = _cell_text(row, columns.group).strip()
+        group = _get_cell_text(row, columns.group).strip()
         if columns.group is not None and not group:  # else all such rows would be compared as one group
             skip_reasons.append(f"row {number}: the column {columns.group!r} is empty")
             continue
-        item_id = "-".join(filter(None, (_cell_text(row, columns.id), row.get(_TEXT_INDEX, ""))))
+        item_id = "-".join(filter(None, (_get_cell_text(row, columns.id), row.get(_TEXT_INDEX, ""))))
         # Numbers that start anew in every group are usual; the group makes them unique.
         key = f"{group}/{item_id}" if item_id and group else item_id or str(number)
         item = Item(key, text, contexts[raw_context], group)
@@ -219,7 +219,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     return ItemTable(labelled_items, tuple(skip_reasons), names, str(file), (min(counts), max(counts)))
 
 
-def _rows_by_text(path: Path, rows: Sequence[Row], columns: ItemColumns) -> Iterator[tuple[int, Row]]:
+def _iterate_rows_by_text(path: Path, rows: Sequence[Row], columns: ItemColumns) -> Iterator[tuple[int, Row]]:
     """Yield each row with its number from 1; if a cell lists several texts, yield its row once per text.
 
     Raises:
@@ -267,14 +267,14 @@ def clean_text(text: str) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
-def _cell_text(row: Mapping[str, Any], column: str | None) -> str:
+def _get_cell_text(row: Mapping[str, Any], column: str | None) -> str:
     value = None if column is None else row.get(column)
     # Parquet files made with pandas have NaN where a text is missing.
     is_missing = value is None or (isinstance(value, float) and math.isnan(value))
     return "" if is_missing else str(value)
 
 
-def _rating_cells(row: Row, column: str | None) -> list[str]:
+def _get_ratings(row: Row, column: str | None) -> list[str]:
     """Return the ratings in a row as strings: a single cell or one cell per rater; [] if ``column`` is None.
 
     Raises:
@@ -284,11 +284,11 @@ def _rating_cells(row: Row, column: str | None) -> list[str]:
         return []
     name, _, field = column.partition(".")
     if column in row or not field:
-        cells = [_cell_text(row, column).strip()]
+        cells = [_get_cell_text(row, column).strip()]
     else:
         entries = row.get(name)
         cells = [
-            _cell_text(entry, field).strip()
+            _get_cell_text(entry, field).strip()
             for entry in (entries if isinstance(entries, list) else [])
             if isinstance(entry, Mapping)
         ]

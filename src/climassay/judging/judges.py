@@ -86,7 +86,7 @@ class DirectScoring:
 
     def scores(self, items: Sequence[Item], *, on_progress: Progress | None = None) -> FloatArray:
         """Return ratings, shape [items]: 0 for the lowest answer of the scale, NaN if the model returned no answer."""
-        answers = _option_scores(self.model, self.quality_requests.direct(items), on_progress)
+        answers = _score_options(self.model, self.quality_requests.direct(items), on_progress)
         if self.rule == "most_likely":
             return np.array([np.nan if answer.error is not None else float(answer.best or 0) for answer in answers])
         probabilities = [np.exp(np.array(answer.logprobs) - max(answer.logprobs, default=0.0)) for answer in answers]
@@ -120,7 +120,7 @@ class PairwisePrompt:
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """Compare pairs; see :class:`climassay.judging.Method`."""
         ordered_pairs = pairs if self.orders == 1 else with_mirrors(pairs)
-        answers = _option_scores(self.model, self.quality_requests.pairs(items, ordered_pairs), on_progress)
+        answers = _score_options(self.model, self.quality_requests.pairs(items, ordered_pairs), on_progress)
         return average_both_orders(*margins(answers), self.orders)
 
 
@@ -150,7 +150,7 @@ def average_both_orders(log_odds: FloatArray, failed: NDArray[np.bool_], orders:
     return Judgements(np.where(either_failed, 0.0, (log_odds[:n_pairs] - log_odds[n_pairs:]) / 2), either_failed)
 
 
-def _option_scores(
+def _score_options(
     model: OptionScorer, requests: Sequence[OptionRequest], on_progress: Progress | None
 ) -> list[OptionScores]:
     return model.option_logprobs(requests, on_result=None if on_progress is None else lambda _i, _s: on_progress(1))
@@ -215,7 +215,7 @@ class Harvester:
         By default, the states of all layers of the harvester are returned.
         """
         result, failed = self.harvest(self.quality_requests.contrast(items, pairs), on_progress)
-        states = result.states[:, :, _layer_positions(self.layers, layers)].astype(np.float32, copy=False)
+        states = result.states[:, :, _find_layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         log_odds = np.asarray(result.logprobs[:, 0] - result.logprobs[:, 1], dtype=np.float64)
         return Contrasts((states[:, 0] - states[:, 1]).reshape(len(pairs), -1), np.where(failed, 0.0, log_odds), failed)
 
@@ -224,7 +224,7 @@ class Harvester:
     ) -> tuple[States, NDArray[np.bool_]]:
         """Return one state per item, shape [items, layers * width], and whether each item failed, shape [items]."""
         result, failed = self.harvest(self.quality_requests.point(items), on_progress)
-        states = result.states[:, 0, _layer_positions(self.layers, layers)].astype(np.float32, copy=False)
+        states = result.states[:, 0, _find_layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         return np.ascontiguousarray(states.reshape(len(items), -1)), failed
 
     def harvest(
@@ -244,7 +244,7 @@ class Harvester:
         return result, np.isin(np.arange(len(requests)), list(result.failed))
 
 
-def _layer_positions(available_layers: Sequence[int], layers: Sequence[int] | None) -> list[int]:
+def _find_layer_positions(available_layers: Sequence[int], layers: Sequence[int] | None) -> list[int]:
     return [available_layers.index(layer) for layer in (available_layers if layers is None else layers)]
 
 
@@ -294,7 +294,7 @@ class StateTable:
         return self._select(states, rows, layers), failed[rows]
 
     def _select(self, states: States, rows: Sequence[int], layers: Sequence[int] | None) -> States:
-        width, columns = states.shape[1] // len(self.layers), _layer_positions(self.layers, layers)
+        width, columns = states.shape[1] // len(self.layers), _find_layer_positions(self.layers, layers)
         states_by_layer = states.reshape(len(states), len(self.layers), width)
         return states_by_layer[np.ix_(rows, columns)].reshape(len(rows), len(columns) * width)
 
@@ -354,10 +354,10 @@ class ContrastProbe:
         ordered_pairs = pairs if self.orders == 1 else with_mirrors(pairs)
         result = self.states.contrasts(items, ordered_pairs, layers=self.layers, on_progress=on_progress)
         lengths = log_length_differences(np.array(word_counts(items)), ordered_pairs)
-        return average_both_orders(_probe_log_odds(self.probe, result.states, lengths), result.failed, self.orders)
+        return average_both_orders(_compute_log_odds(self.probe, result.states, lengths), result.failed, self.orders)
 
 
-def _probe_log_odds(probe: Probe, states: States, lengths: FloatArray) -> FloatArray:
+def _compute_log_odds(probe: Probe, states: States, lengths: FloatArray) -> FloatArray:
     return probe.log_odds(states, lengths) if states.size else np.zeros(len(states))
 
 
@@ -376,7 +376,7 @@ class PointwiseProbe:
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return scores, whose differences are log-odds, and whether each item failed; both of shape [items]."""
         states, failed = self.states.points(items, layers=self.layers, on_progress=on_progress)
-        return _probe_log_odds(self.probe, states, np.log(word_counts(items))), failed
+        return _compute_log_odds(self.probe, states, np.log(word_counts(items))), failed
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """Compare pairs; see :class:`climassay.judging.Method`."""
@@ -483,13 +483,13 @@ class JudgedPairs:
     log_odds: FloatArray
     """Log-odds that the first item has more of the quality, shape [pairs]. They are 0 if the comparison failed; the
     pair then counts as undecided, and therefore as half right."""
-    predicted: IntArray
+    predictions: IntArray
     """Predicted outcome, shape [pairs]: 1, 0 or -1 by the tie band of the fold; :data:`NO_ANSWER` if the comparison
     failed."""
 
     def take(self, mask: NDArray[np.bool_]) -> "JudgedPairs":
         """Return the pairs that a boolean mask [pairs] selects."""
-        return JudgedPairs(self.pairs[mask], self.truth[mask], self.log_odds[mask], self.predicted[mask])
+        return JudgedPairs(self.pairs[mask], self.truth[mask], self.log_odds[mask], self.predictions[mask])
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ def merge_exact(
     totals = np.zeros(len(merges))
     sums = np.full((len(merges), width), -np.inf)  # best log-likelihood of cell (i, diagonal - i)
     sums[:, 0] = 0.0
-    min_sums = _min_log_likelihood(min_scores, max_comparisons, score)
+    min_sums = _compute_min_log_likelihood(min_scores, max_comparisons, score)
     takes_left: list[NDArray[np.bool_]] = []  # for each diagonal from 1: whether the best way in takes a left item
     for diagonal in range(int(max_comparisons.max(initial=0))):
         rows, n_left = np.nonzero((sums >= min_sums) & is_inside & (diagonal < first_right))
@@ -207,7 +207,7 @@ def merge_exact(
             best_values[is_better], totals[is_better] = value[is_better], result[is_better]
             ends[is_better, 0], ends[is_better, 1] = column[is_better], n_made
         if prune:
-            min_sums = _min_log_likelihood(np.maximum(best_values, min_scores), max_comparisons, score)
+            min_sums = _compute_min_log_likelihood(np.maximum(best_values, min_scores), max_comparisons, score)
     merged_runs = []
     for row, (runs, (i, n_comparisons)) in enumerate(zip(merges, ends.tolist(), strict=True)):
         # The best path, followed back from its end.
@@ -253,7 +253,7 @@ def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[
     return merged_runs
 
 
-def _min_log_likelihood(
+def _compute_min_log_likelihood(
     min_scores: NDArray[np.float64], max_comparisons: NDArray[np.int64], score: Score
 ) -> NDArray[np.float64]:
     """Return the log-likelihood below which a path cannot reach the minimum score; finite, shape [merges, 1]."""

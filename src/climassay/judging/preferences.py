@@ -132,10 +132,7 @@ class Comparisons:
         if not len(pair_array):
             return np.empty(0)
         first_indices, second_indices = pair_array[:, 0], pair_array[:, 1]
-        low_items, high_items = (
-            np.minimum(first_indices, second_indices),
-            np.maximum(first_indices, second_indices),
-        )
+        low_items, high_items = (np.minimum(first_indices, second_indices), np.maximum(first_indices, second_indices))
         if low_items.min() < 0 or high_items.max() >= self.n:
             raise InputError(
                 f"Comparisons are between items 0 to {self.n - 1}, got {low_items.min()} to {high_items.max()}."
@@ -377,22 +374,22 @@ class QualityRequests:
 
     def direct(self, items: Sequence[Item]) -> list[OptionRequest]:
         """Return requests to rate each item on its own; the options are the quality's scale, from low to high."""
-        return self._single_item_requests("direct", items, self.quality.scale)
+        return self._make_item_requests("direct", items, self.quality.scale)
 
     def point(self, items: Sequence[Item]) -> list[OptionRequest]:
         """Return a request per item that asks whether it has the quality; its only option is ``Yes``.
 
         The model's hidden state after this answer represents the item.
         """
-        return self._single_item_requests("point", items, (" Yes",))
+        return self._make_item_requests("point", items, (" Yes",))
 
     def pairs(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:
         """Return PairS requests for pairs [pairs, 2] of items, answered by A or B (Liu et al. 2024; Maiya 2024)."""
-        return self._pair_requests("pairs", items, pairs, (" A", " B"))
+        return self._make_pair_requests("pairs", items, pairs, (" A", " B"))
 
     def contrast(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:
         """Return PPairS requests for pairs [pairs, 2] of items, answered by 1 or 2 (Maiya 2024, A.1, B.2, C.3)."""
-        return self._pair_requests("contrast", items, pairs, (" 1", " 2"))
+        return self._make_pair_requests("contrast", items, pairs, (" 1", " 2"))
 
     def prompt(self, method: str) -> Prompt:
         """Load the template of a method.
@@ -402,14 +399,12 @@ class QualityRequests:
         """
         return load_prompt(self.quality.template(method), self.overrides)  # type: ignore[arg-type]
 
-    def _single_item_requests(
-        self, method: str, items: Sequence[Item], options: tuple[str, ...]
-    ) -> list[OptionRequest]:
+    def _make_item_requests(self, method: str, items: Sequence[Item], options: tuple[str, ...]) -> list[OptionRequest]:
         prompt, values = self.prompt(method), self.quality.values()
         rendered_prompts = [prompt.render(first=item, context=item.context, **values) for item in items]
         return [OptionRequest(chat.messages, options, chat.assistant_prefix) for chat in rendered_prompts]
 
-    def _pair_requests(
+    def _make_pair_requests(
         self, method: str, items: Sequence[Item], pairs: IntArray, options: tuple[str, ...]
     ) -> list[OptionRequest]:
         prompt, values, requests = self.prompt(method), self.quality.values(), []

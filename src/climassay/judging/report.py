@@ -7,19 +7,7 @@ from climassay.judging.benchmark import JudgeBenchmark, JudgeResult, JudgeTask
 from climassay.judging.ranking import truncate_words
 from climassay.judging.training import TrainedProbe, projection_blocks
 from climassay.learning.evaluation import reliability_plot
-from climassay.reporting import (
-    Axis,
-    Dot,
-    DotPlot,
-    LinePlot,
-    Point,
-    Report,
-    Section,
-    Series,
-    Table,
-    counted,
-    percent,
-)
+from climassay.reporting import Axis, Dot, DotPlot, LinePlot, Point, Report, Section, Series, Table, counted, percent
 from climassay.reporting.html import Block
 
 _NONE = "-"
@@ -37,7 +25,7 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
         rows = [(quality_name(result), result.scores.method, *cells(result)) for result in results]
         return Table.of(title, ["quality", "method", *headings], rows, left=2, grouped=1, note=note)
 
-    def accuracy_cells(result: JudgeResult) -> tuple[str, ...]:
+    def format_accuracies(result: JudgeResult) -> tuple[str, ...]:
         accuracy_estimate, longer = result.scores.agreement.accuracy_differing, result.scores.baselines["longer"]
         gain = result.scores.versus_longer.gain
         baseline = longer.accuracy_differing.share
@@ -50,7 +38,7 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
             str(result.scores.failed),
         )
 
-    def other_accuracy_cells(result: JudgeResult) -> tuple[str, ...]:
+    def format_other_accuracies(result: JudgeResult) -> tuple[str, ...]:
         agreement, baselines = result.scores.agreement, result.scores.baselines
         three_way, nearly_equal = agreement.accuracy_three_way, agreement.accuracy_nearly_equal_length
         constant_share, longer_share = (baselines[name].accuracy_three_way.share for name in ("constant", "longer"))
@@ -66,7 +54,7 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
             *gain,
         )
 
-    def correlation_cells(result: JudgeResult) -> tuple[str, ...]:
+    def format_correlations(result: JudgeResult) -> tuple[str, ...]:
         agreement, longer = result.scores.agreement, result.scores.baselines["longer"]
         cells: list[str] = [str(agreement.spearman.n)]
         for correlation_estimate, baseline in (
@@ -80,19 +68,13 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
             ]
         return tuple(cells)
 
-    def cost_cells(result: JudgeResult) -> tuple[str, ...]:
+    def format_cost(result: JudgeResult) -> tuple[str, ...]:
         cost = result.cost
         ratio = f"{cost.tokens_two_pass / cost.tokens_computed:.1f}" if cost.tokens_computed else _NONE
-        counts = (
-            cost.computed,
-            cost.stored,
-            cost.passes,
-            cost.tokens_computed,
-            cost.tokens_two_pass,
-        )
+        counts = (cost.computed, cost.stored, cost.passes, cost.tokens_computed, cost.tokens_two_pass)
         return *(f"{count:,}" for count in counts), ratio
 
-    def published_cells(result: JudgeResult) -> tuple[str, ...]:
+    def format_published(result: JudgeResult) -> tuple[str, ...]:
         scores = result.scores.as_published
         if scores is None:
             return (_NONE,) * 7
@@ -102,7 +84,7 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
     leaky_table = create_table(
         "Leaky, only to compare with the thesis",
         ["n", "right (%)", "95% interval", "const.", "groups", "Spearman", "95% interval"],
-        published_cells,
+        format_published,
         "Ordered pairs are split at random: mirror images and other pairs of the same items are in training, so these "
         "figures are upper bounds, and random labels would look learnable, too. Ties count as not greater, as the "
         "constant answers. ppairs: last layer. Spearman: beam search over the test pairs.",
@@ -111,7 +93,7 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
         create_table(
             "Agreement with the experts on pairs of unseen items (%)",
             ["n", "right", "95% interval", "longer", "gain", "95% interval", "p", "failed"],
-            accuracy_cells,
+            format_accuracies,
             "right: of the n pairs with different labels, undecided and failed ones half; a constant answer is right "
             "on half of them. longer: 'the longer text is better' on the same pairs; gain: points above it, with the "
             "p-value of a paired bootstrap. Intervals: bootstrap over groups (over items where there is one group).",
@@ -119,21 +101,21 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
         create_table(
             "Three ways, and where length cannot help (%)",
             ["n", "right", "95% interval", "const.", "longer", "equal\nlength", "right", "gain", "95% interval"],
-            other_accuracy_cells,
+            format_other_accuracies,
             "First: greater, equal or less over all n pairs, beside the best constant and length. Then: pairs that "
             "differ in quality and whose lengths are within 10%; gain: points above 'the longer text is better'.",
         ),
         create_table(
             "Rank correlation with the experts within groups",
             ["groups", "Spearman", "95% interval", "longer", "Kendall", "95% interval", "longer"],
-            correlation_cells,
+            format_correlations,
             "Means over groups in which labels differ, after sorting by the method's preferences. longer: ranking by "
             "length. Where all items form one group, the folds' lists are ranked and the number is that of items.",
         ),
         create_table(
             "What the comparisons took",
             ["computed", "stored", "passes", "tokens", "plain tokens", "ratio"],
-            cost_cells,
+            format_cost,
             "computed, stored: requests computed now and served from disk. plain tokens: what a loop of whole passes "
             "computes, two for each ordered pair, one for each prompt of the others. Methods that read the same "
             "activations share one cost.",
@@ -202,7 +184,7 @@ def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
         if dots:
             note = "Dots: accuracy on pairs that differ. Bars: 95% interval. Dashed tick: 'the longer text is better'."
             agreement_blocks.append(DotPlot(quality.capitalize(), tuple(dots), note=note))
-        if (plot := _learning_plot(quality, quality_results)) is not None:
+        if (plot := _make_learning_plot(quality, quality_results)) is not None:
             learning_blocks.append(plot)
         curves = [
             (result.scores.method, result.scores.calibration)
@@ -217,7 +199,7 @@ def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
     return sections
 
 
-def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
+def _make_learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
     results_with_curve = [result for result in results if result.scores.learning_curve]
     if not results_with_curve:
         return None
@@ -264,7 +246,7 @@ def judge_report(
                 projection_blocks(trained.projection, trained.probe.provenance.settings["method"]),
             )
         )
-    sections.append(_ranking_section(benchmark.results, tasks))
+    sections.append(_make_ranking_section(benchmark.results, tasks))
     return Report(
         title=f"{benchmark.model} as a judge of {file}",
         lead=f"{len(first_task.items)} items in {counted(n_groups, 'group')}; {settings.folds} folds that "
@@ -281,7 +263,7 @@ def judge_report(
     )
 
 
-def _ranking_section(results: Sequence[JudgeResult], tasks: Sequence[JudgeTask]) -> Section:
+def _make_ranking_section(results: Sequence[JudgeResult], tasks: Sequence[JudgeTask]) -> Section:
     """Return a section with the rankings of the first groups by the most accurate method for the first quality."""
     quality_results = [result for result in results if result.quality == tasks[0].quality]
     best_result = max(quality_results, key=lambda result: result.scores.agreement.accuracy_differing.value or 0.0)

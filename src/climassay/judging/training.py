@@ -358,7 +358,7 @@ class Projection:
     Positive values of the first component favour the first item."""
     truth: IntArray
     """Outcome of each pair, shape [pairs]: 1 if the first item has the higher label, -1 if the second, 0 if equal."""
-    explained: tuple[float, ...]
+    explained_variances: tuple[float, ...]
     """Fraction of the variance that each component explains."""
 
 
@@ -409,7 +409,7 @@ class TrainedProbe(Result):
             "tie_band": self.probe.tie_band,
             "scale": self.probe.scale,
             "regularisation_path": None if self.regularisation_path is None else self.regularisation_path._asdict(),
-            "explained_variance": list(self.projection.explained),
+            "explained_variance": list(self.projection.explained_variances),
             **{name: getattr(self, name) for name in ("n_items", "n_groups", "n_pairs", "failed")},
             **asdict(self.cost),
             "provenance": {**source.to_dict(), "trained_on": len(source.trained_on)},
@@ -512,7 +512,7 @@ def train_probe(
     test = JudgedPairs(fit.pairs[held_out.rows[is_ascending]], truth, log_odds, three_way(log_odds, fit.probe.tie_band))
     test = test.take(test.truth != 0)
     ratios = log_length_differences(np.array(word_counts(items)), test.pairs)
-    longer_test = replace(test, log_odds=ratios, predicted=three_way(ratios, 0.0))
+    longer_test = replace(test, log_odds=ratios, predictions=three_way(ratios, 0.0))
     bootstrap_units = BootstrapUnits.of(groups, seed=seed)
     analysis = PCA(min(N_COMPONENTS, *differences.shape), svd_solver="randomized", random_state=seed)
     coordinates = np.asarray(analysis.fit_transform(differences), dtype=np.float64)
@@ -621,7 +621,10 @@ def projection_blocks(projection: Projection, method: str) -> tuple[Block, ...]:
             for sign, name in signs_and_labels
         ]
         axes = [
-            Axis.over(f"component {number + 1} ({projection.explained[number]:.0%} of the variance)", values.tolist())
+            Axis.over(
+                f"component {number + 1} ({projection.explained_variances[number]:.0%} of the variance)",
+                values.tolist(),
+            )
             for number, values in zip((0, component), coordinates.T, strict=True)
         ]
         visible_groups = tuple(group for group in point_groups if group.points)

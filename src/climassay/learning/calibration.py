@@ -95,14 +95,14 @@ def _fit_platt(scores: FloatArray, labels: IntArray) -> Calibrator:
         return Calibrator("platt", 0.0, base_log_odds)
     standardised_scores = (scores - mean) / deviation
 
-    def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
+    def compute_loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         logits = parameters[0] * standardised_scores + parameters[1]
         residuals = 1 / (1 + np.exp(-logits)) - targets
         gradient = np.array([np.mean(residuals * standardised_scores), np.mean(residuals)])
         return float(np.mean(np.logaddexp(0, logits) - targets * logits)), gradient
 
     start, bounds = np.array([0.0, base_log_odds]), ((0.0, None), (None, None))
-    result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    result = minimize(compute_loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
     slope = float(result.x[0]) / deviation
     return Calibrator("platt", slope, float(result.x[1]) - slope * mean)
 
@@ -147,16 +147,16 @@ def fit_scale(log_odds: ArrayLike, outcomes: ArrayLike, *, independent: int) -> 
     if not margins.size or not margins.any():
         return 1.0
 
-    def slope(log_scale: float) -> float:
+    def compute_slope(log_scale: float) -> float:
         return float(np.mean((expit(np.exp(log_scale) * margins) - target) * margins))
 
     low, high = np.log(_SCALE_BOUNDS)
     # The loss is convex, so its slope changes sign at most once.
-    if slope(low) >= 0:
+    if compute_slope(low) >= 0:
         return _SCALE_BOUNDS[0]
-    if slope(high) <= 0:
+    if compute_slope(high) <= 0:
         return _SCALE_BOUNDS[1]
-    return float(np.exp(brentq(slope, low, high, xtol=1e-10)))
+    return float(np.exp(brentq(compute_slope, low, high, xtol=1e-10)))
 
 
 def fit_tie_band(log_odds: ArrayLike, outcomes: ArrayLike) -> float:

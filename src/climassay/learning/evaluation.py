@@ -153,6 +153,33 @@ class HeldOutScores:
         return {**values, "n": float(self.n), "failed": float(self.failed)}
 
 
+def comparison_table(
+    evaluations: Sequence[tuple[str, HeldOutScores]], title: str = "Tried, on held-out items"
+) -> Table:
+    """Return a table with an evaluation per row; the row with the lowest log loss is emphasised."""
+    best_index = min(range(len(evaluations)), key=lambda index: evaluations[index][1].log_loss.value)
+    scores = evaluations[0][1]
+    rows = [
+        [
+            name,
+            *(
+                f"{estimate.value:.3f} [{estimate.interval.low:.3f}, {estimate.interval.high:.3f}]"
+                for estimate in (evaluation.accuracy, evaluation.macro_f1)
+            ),
+            f"{evaluation.balanced_accuracy.value:.3f}",
+            f"{evaluation.log_loss.value:.3f}",
+        ]
+        for name, evaluation in evaluations
+    ]
+    note = (
+        f"{scores.n} items in {scores.groups} groups; 95% bootstrap intervals over groups. The most frequent class "
+        f"alone: {scores.constant.value:.3f} right."
+    )
+    return Table.of(
+        title, ["model", "accuracy", "macro-F1", "balanced", "log loss"], rows, note=note, strong=[best_index]
+    )
+
+
 def evaluate(
     truth: ArrayLike,
     probabilities: ArrayLike,

@@ -50,7 +50,7 @@ class ActivationSetting:
 
     def key(self, storage: StorageType) -> str:
         """Return the name of the section of a store that has these activations: 32 hexadecimal digits."""
-        return _digest(self.to_dict(storage)).hex()
+        return _hash_request(self.to_dict(storage)).hex()
 
     def to_dict(self, storage: StorageType) -> dict[str, Any]:
         """Return the values on which the key depends, as JSON-serialisable values."""
@@ -74,7 +74,7 @@ def request_key(prompt: str, options: Sequence[str]) -> bytes:
 
     It is unique within a section, that is, for one :class:`ActivationSetting`.
     """
-    return _digest([prompt, list(options)])
+    return _hash_request([prompt, list(options)])
 
 
 class ActivationStore:
@@ -162,7 +162,7 @@ class SettingActivations:
             KeyError: The activations of a request are not stored.
             InputError: The requests do not all have the same number of options.
         """
-        shape = self._shape(keys)
+        shape = self._get_shape(keys)
         states = np.empty((len(keys), *shape), dtype=np.float32)
         for file, positions, rows in self._open_shards(keys):
             shard_states = file.get_slice("states")
@@ -175,14 +175,14 @@ class SettingActivations:
 
         It raises the same errors as :meth:`states`.
         """
-        logprobs = np.empty((len(keys), self._shape(keys)[0]), dtype=np.float64)
+        logprobs = np.empty((len(keys), self._get_shape(keys)[0]), dtype=np.float64)
         tokens = np.empty(len(keys), dtype=np.int64)
         for file, positions, rows in self._open_shards(keys):
             logprobs[positions] = file.get_tensor("logprobs")[rows]
             tokens[positions] = file.get_tensor("tokens")[rows]
         return logprobs, tokens
 
-    def _shape(self, keys: Sequence[bytes]) -> tuple[int, ...]:
+    def _get_shape(self, keys: Sequence[bytes]) -> tuple[int, ...]:
         shapes = {self._shards[shard].shape for shard in {self._index[key][0] for key in keys}}
         if len(shapes) != 1:
             raise InputError("Activations of requests with different numbers of options do not form one array.")
@@ -223,7 +223,7 @@ class _Shard(NamedTuple):
     shape: tuple[int, ...]
 
 
-def _digest(content: object) -> bytes:
+def _hash_request(content: object) -> bytes:
     text = json.dumps(content, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).digest()[:KEY_BYTES]
 
@@ -344,10 +344,7 @@ def harvest(
         counts = [len(indices_of_key[keys[index]]) for index in batch]
         writer = _BatchWriter(target, [keys[index] for index in batch], counts, report_progress)
         results = model.harvest(
-            [requests[index] for index in batch],
-            layers=tuple(layers),
-            token_budget=token_budget,
-            on_result=writer.add,
+            [requests[index] for index in batch], layers=tuple(layers), token_budget=token_budget, on_result=writer.add
         )
         writer.store()
         for index, result in zip(batch, results, strict=True):

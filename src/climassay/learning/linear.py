@@ -111,12 +111,7 @@ class LinearModel:
 
     @classmethod
     def from_arrays(
-        cls,
-        arrays: Mapping[str, NDArray[Any]],
-        classes: int,
-        *,
-        name: str = "{}",
-        link: Link = "nominal",
+        cls, arrays: Mapping[str, NDArray[Any]], classes: int, *, name: str = "{}", link: Link = "nominal"
     ) -> "LinearModel":
         """Restore a model from the arrays of :meth:`to_arrays`.
 
@@ -144,7 +139,7 @@ class LinearModel:
         scores = _multiply(blocks, self.weights)
         if self.link == "nominal":
             return softmax(scores + self.bias)
-        return np.asarray(-np.diff(_exceedance_probabilities(scores, self.bias), axis=1))
+        return np.asarray(-np.diff(_compute_exceedance(scores, self.bias), axis=1))
 
     def log_odds(self, blocks: Sequence[Block]) -> FloatArray:
         """Return the log-odds of the second of two nominal classes, shape [items].
@@ -329,7 +324,7 @@ def ordinal_loss(truth: IntArray, classes: int) -> Loss:
     has_lower, has_higher = truth > 0, truth < classes - 1
 
     def loss(scores: FloatArray, parameters: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        exceedance = _exceedance_probabilities(scores[:, None], thresholds(parameters))
+        exceedance = _compute_exceedance(scores[:, None], thresholds(parameters))
         likelihood = np.maximum(exceedance[rows, truth] - exceedance[rows, truth + 1], 1e-12)
         slopes = exceedance * (1 - exceedance)
         # Derivative of the log-likelihood of each row with respect to the score minus each threshold.
@@ -391,7 +386,7 @@ def _multiply(blocks: Sequence[Block], weights: FloatArray) -> FloatArray:
     return np.asarray(np.sum(products, axis=0))
 
 
-def _exceedance_probabilities(scores: FloatArray, bias: FloatArray) -> FloatArray:
+def _compute_exceedance(scores: FloatArray, bias: FloatArray) -> FloatArray:
     """Return P(class >= j) of an ordinal model for j from 0 to the number of classes; scores have shape [items, 1]."""
     probabilities = logistic(scores - bias)
     bounds = np.ones((len(probabilities), 1))

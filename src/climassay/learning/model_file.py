@@ -84,6 +84,10 @@ class Provenance:
         """Return all fields as JSON-serialisable values."""
         return asdict(self)
 
+    def summary(self) -> dict[str, Any]:
+        """Return all fields as JSON-serialisable values, with the number of training items instead of their ids."""
+        return {**self.to_dict(), "trained_on": len(self.trained_on)}
+
     def was_trained_on(self, text: str) -> bool:
         """Return whether a text with the same words was among the training items."""
         return words_id(text) in self.trained_on
@@ -239,6 +243,18 @@ class SavedModel:
             MissingExtraError: safetensors is not installed.
         """
         return cls.FORMAT.load(path, cls.build)
+
+
+def check_model_path(path: Path) -> None:
+    """Check, before training, that a model file can be written to a path.
+
+    Raises:
+        InputError: The path is a folder, or its parent folder does not exist.
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give the model a file's name, for example {path}/model.safetensors.")
+    if not path.parent.is_dir():
+        raise InputError(f"The folder of {path} does not exist: make it first, or choose another place.")
 
 
 def check_array(name: str, array: Array, shape: tuple[int | None, ...]) -> Array:

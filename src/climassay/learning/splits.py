@@ -39,11 +39,7 @@ class NearDuplicates:
     """Pairs of texts that have the same words or similar embeddings."""
 
     def __init__(
-        self,
-        texts: Sequence[str],
-        encoder: Encoder | None = None,
-        *,
-        vectors: NDArray[np.float32] | None = None,
+        self, texts: Sequence[str], encoder: Encoder | None = None, *, vectors: NDArray[np.float32] | None = None
     ) -> None:
         """Find the pairs of near duplicates, by the words of the texts and by the similarity of their embeddings.
 
@@ -137,8 +133,7 @@ def group_folds(
     group_fold, fold_totals = np.zeros(len(names), dtype=np.int64), np.zeros((n_folds, 2))
     for group in order:
         fold = min(
-            range(n_folds),
-            key=lambda fold: (fold_totals[fold, 0] if zeros[group] else 0, fold_totals[fold, 1], fold),
+            range(n_folds), key=lambda fold: (fold_totals[fold, 0] if zeros[group] else 0, fold_totals[fold, 1], fold)
         )
         group_fold[group] = fold
         fold_totals[fold] += zeros[group], sizes[group]

@@ -34,15 +34,7 @@ from climassay.learning.features import (
 )
 from climassay.learning.linear import Block, LinearModel, Link, fit_linear, softmax
 from climassay.learning.model_file import ModelFormat, Provenance, check_array
-from climassay.learning.splits import (
-    FOLDS,
-    IntArray,
-    NearDuplicates,
-    Split,
-    cross_predict,
-    group_folds,
-    iterate_splits,
-)
+from climassay.learning.splits import FOLDS, IntArray, NearDuplicates, Split, cross_predict, group_folds, iterate_splits
 
 FloatArray = NDArray[np.float64]
 
@@ -277,10 +269,6 @@ class TrainingTexts:
         self._groups = groups
         self._on_progress = on_progress
         self._blocks: dict[Source, FloatArray] = {}
-
-    def set_block(self, source: Source, block: FloatArray) -> None:
-        """Set the features of a source, shape [texts, features], so that they need not be computed."""
-        self._blocks[source] = block
 
     @cached_property
     def duplicates(self) -> NearDuplicates:

@@ -21,7 +21,7 @@ from .entailment import (
     load_entailment as load_entailment,
     supports as supports,
 )
-from .facts import FactMetric as FactMetric, fact_scores as fact_scores, split_facts as split_facts
+from .facts import FactMetric as FactMetric, split_facts as split_facts
 from .factual_accuracy import (
     factual_accuracy as factual_accuracy,
     judge_answers as judge_answers,

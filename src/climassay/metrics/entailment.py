@@ -217,9 +217,9 @@ def nearest_parts(
 
 def _weigh_shared_words(sentences: Sequence[str], statement: str) -> NDArray[np.float64]:
     """Return the sum of the weights of the words that each sentence shares with the statement, shape [sentences]."""
-    word_sets = [set(re.findall(r"\w+", sentence.lower())) for sentence in sentences]
+    statement_words, *word_sets = (set(re.findall(r"\w+", text.lower())) for text in (statement, *sentences))
     weights = np.zeros(len(sentences))
-    for word in sorted(set(re.findall(r"\w+", statement.lower()))):
+    for word in sorted(statement_words):
         has_word = np.array([word in words for words in word_sets])
         weights[has_word] += math.log(1 + len(word_sets) / max(1, int(has_word.sum())))
     return weights

@@ -403,19 +403,6 @@ def _score_facts(answer_facts: Sequence[Fact | None], reference_facts: Sequence[
     )
 
 
-def fact_scores(
-    items: Sequence[AnswerItem], scorer: RelationScorer, encoder: Encoder | None = None
-) -> list[FactScores | None]:
-    """Return the scores of :class:`FactMetric` for each item; by default with the bundled encoder.
-
-    Raises:
-        InputError: A reference answer is empty, or the scorer does not distinguish relations.
-    """
-    from climassay.models.encoders import load_encoder
-
-    return FactMetric(scorer, encoder or load_encoder()).score(items)
-
-
 def _register(name: str, label: str, field: str, *, is_tested: bool = False) -> None:
     @metric(name, label, needs="facts", source=scorer_name, tested=is_tested)
     def _(batch: Batch) -> list[float | None]:

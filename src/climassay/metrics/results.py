@@ -1,17 +1,18 @@
 """Results of scoring answers and entailment scorers: tables, rows and notes."""
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from climassay.reporting import Table
 from climassay.reporting.results import Result, Shown
-from climassay.reporting.tables import skipped_note, split_columns
+from climassay.reporting.tables import percent, percent_interval, skipped_note, split_columns
 
 if TYPE_CHECKING:
     from climassay.metrics import AnswerScores
     from climassay.metrics.answer_scores import AnswerTable
+    from climassay.metrics.labelled_pairs import EntailmentScores
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +100,44 @@ class ScoredEntailment(Shown):
             for table in self.tables()
             for part in (split_columns(table, 1, columns) if table.grouped else (table,))
         ]
+
+
+def make_entailment_tables(scores: "Sequence[EntailmentScores]") -> list[Table]:
+    """Return tables of accuracies, rankings and marks, with a row for each scorer."""
+    from climassay.learning.evaluation import comparison_table
+
+    two_class_table = comparison_table([(score.scorer, score.two_class) for score in scores], "SUPPORTS or REFUTES")
+    three_class_table = comparison_table([(score.scorer, score.three_class) for score in scores], "Three relations")
+    rows = []
+    for score in scores:
+        auroc = score.two_class.auroc
+        assert auroc is not None
+        rows.append(
+            (
+                score.scorer,
+                "{:.3f} [{:.3f}, {:.3f}]".format(auroc.value, *auroc.interval),
+                f"{score.support_auroc:.3f}",
+                f"{score.calibration.expected_calibration_error:.3f}",
+                str(score.three_class.failed),
+            )
+        )
+    columns = ("model", "AUROC", "AUROC of\nsupport", "calibration\nerror", "failed")
+    note = "AUROC: supporting pairs above refuting ones; of support: above all others. 0.5 is chance."
+    ranking_table = Table.of("Ranking", columns, rows, note=note)
+    mark_rows = [
+        (
+            score.scorer,
+            *("-" if proportion is None else f"{percent(proportion.value)} [{percent_interval(proportion.interval)}]"
+              for proportion in (score.marked, score.unsupporting)),
+            str(score.marked.n if score.marked else 0),
+            str(score.unsupporting.n),
+        )
+        for score in scores
+    ]  # fmt: skip
+    columns = ("model", "marks right\n(%)", "on every pair\n(%)", "marks", "pairs")
+    note = (
+        "A mark is a probability of support below a half; it is right where the pair does not support. "
+        "The second share is that of marks on every pair."
+    )
+    mark_table = Table.of('"May not say so"', columns, mark_rows, note=note)
+    return [replace(table, grouped=1) for table in (two_class_table, three_class_table, ranking_table, mark_table)]

@@ -86,6 +86,10 @@ def gold_questions() -> QuestionSet:
     return read_questions(PRIMER)
 
 
+PRIMER_CLAIMS = "primer:claims"
+"""Name of the bundled claims, usable in place of a file."""
+
+
 def claims_path() -> Path:
     """Return the path of the file of 40 claims: JSON lines with id, claim, verdict, reason and document."""
     return _FOLDER / "claims.jsonl"

@@ -163,7 +163,6 @@ def read_questions(path: str | Path) -> QuestionSet:
 
 
 def _nonblank_lines(file: Path, data: bytes) -> list[str]:
-    """Return all lines of a text file except blank ones."""
     try:
         text = decode_text(data)
     except ValueError as error:

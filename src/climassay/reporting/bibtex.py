@@ -18,10 +18,8 @@ def bibtex_entry(key: str, texts: Mapping[str, str], addresses: Mapping[str, str
     values = {name: escape_latex(text) for name, text in texts.items()}
     if "author" in values:
         values["author"] = f"{{{values['author']}}}"
-    values |= {name: re.sub(r"[{}\\\s]", _percent_code, address) for name, address in addresses.items()}
+    values |= {
+        name: re.sub(r"[{}\\\s]", lambda match: f"%{ord(match[0]):02X}", address) for name, address in addresses.items()
+    }
     lines = [f"  {name} = {{{value}}}," for name, value in values.items() if value]
     return "\n".join([f"@misc{{{re.sub(r'[^A-Za-z0-9:_-]+', '-', key)},", *lines, "}"])
-
-
-def _percent_code(match: re.Match[str]) -> str:
-    return f"%{ord(match.group()):02X}"

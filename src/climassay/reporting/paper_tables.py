@@ -34,7 +34,7 @@ from typing import Any
 
 from climassay.errors import InputError
 from climassay.io import write_file
-from climassay.reporting.figures import Axis, Dot, DotPlot
+from climassay.reporting.figures import DotPlot
 from climassay.reporting.html import Report, Section
 from climassay.reporting.results import Result, as_json_data, write_rows
 from climassay.reporting.tables import Table, as_latex, as_markdown, counted
@@ -171,20 +171,6 @@ class PaperTable:
         if estimate is not None:
             return estimate.n
         return self.published_n.get(column) if row.n is None and origin == "published" else row.n
-
-    def figure(self, column: str, *, title: str = "", percent: bool = False) -> DotPlot:
-        """Return a dot plot of the scores in a column, with published and our systems in different colours."""
-        dots = []
-        for origin, rows in (("published", self.published), ("ours", self.ours)):
-            for row in rows:
-                if (score := row.scores.get(column)) is not None:
-                    value = score.value if isinstance(score, Estimate | ResampledEstimate) else score
-                    interval = score.interval if isinstance(score, Estimate | ResampledEstimate) else None
-                    low, high = interval or (value, value)
-                    dots.append(Dot(row.system, origin, value, low, high))
-        limits = [limit for dot in dots for limit in (dot.low, dot.high)]
-        axis = Axis.over(column, (0.0, *limits), percent=percent)
-        return DotPlot(title or f"{self.name}: {column}", tuple(dots), column, "Bars: 95% interval of ours.", axis)
 
 
 def model_label(name: str) -> str:

@@ -31,23 +31,21 @@ _MAX_CELL_LENGTH = 32_767
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d+)?|\d{1,3}(,\d{3})+(\.\d+)?)")
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], default_suffix: str = ".jsonl") -> None:
-    """Write rows to a CSV file, a workbook or JSON lines.
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows to a CSV file or a workbook, as the path's suffix demands, or else as JSON lines.
 
     In CSV files and workbooks, a mapping becomes a column per key (``probabilities.high``), a list of floats a column
     per entry, and any other list a cell with its entries joined by semicolons.
 
     Args:
-        path: Path of the file; its suffix determines the format.
+        path: Path of the file.
         rows: Rows; the columns are the keys of all rows in order of first occurrence.
-        default_suffix: Suffix of the format to use if the file's suffix is not one of ``ROW_SUFFIXES``.
 
     Raises:
         InputError: The file cannot be written.
     """
     data: str | bytes
-    suffix = path.suffix.lower()
-    match suffix if suffix in ROW_SUFFIXES else default_suffix:
+    match path.suffix.lower():
         case ".csv":
             flat_rows = [_flatten_row(row) for row in rows]
             data = "".join(csv_lines(_columns(flat_rows), flat_rows))

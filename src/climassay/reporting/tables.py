@@ -90,15 +90,14 @@ class Table:
         """Return whether a cell has a mark."""
         return mark in self.marks.get((row, column), ())
 
-    def explain_marks(self, best: str, top: str) -> str:
+    def explain_marks(self, top_format: str = "Underlined") -> str:
         """Return the note, preceded by an explanation of the marks that the table contains.
 
-        ``best`` and ``top`` name the formats of these marks, for example ``Bold`` and ``Underlined``.
+        ``top_format`` is how cells with the mark ``top`` are shown; cells with the mark ``best`` are bold.
         """
         marks = frozenset().union(*self.marks.values())
-        sentences = [f"{best}: best of its group."] * ("best" in marks) + [f"{top}: best of its column."] * (
-            "top" in marks
-        )
+        sentences = ["Bold: best of its group."] if "best" in marks else []
+        sentences += [f"{top_format}: best of its column."] if "top" in marks else []
         return " ".join([*sentences, self.note] if self.note else sentences)
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Iterator["RenderableType"]:
@@ -114,7 +113,7 @@ class Table:
                 from rich.table import Table as RichTable
                 from rich.text import Text
 
-                note = self.explain_marks("Bold", "Underlined")
+                note = self.explain_marks()
                 rich_table = RichTable(
                     title=Text(self.title) if self.title else None,
                     caption=Text(note) if note else None,
@@ -213,7 +212,7 @@ def as_markdown(table: Table) -> str:
             for column_index, cell in enumerate(row)
         ]
         lines.append(format_row(cells))
-    note = table.explain_marks("Bold", TOP_SIGN)
+    note = table.explain_marks(TOP_SIGN)
     if note:
         lines += ["", note]
     return "\n".join(lines) + "\n"
@@ -373,7 +372,7 @@ def as_latex(table: Table) -> str:
         lines.append(" & ".join(cells) + r" \\")
         previous_group = group
     lines += [r"\bottomrule", r"\end{tabular}"]
-    note = table.explain_marks("Bold", "Underlined")
+    note = table.explain_marks()
     if note:
         lines += [r"\par\smallskip", rf"{{\footnotesize {escape_latex(note)}}}"]
     return "\n".join([*lines, r"\end{table}"]) + "\n"
@@ -454,7 +453,7 @@ def _row_blocks(table: Table) -> Iterator["Text"]:
                 line = Text.assemble((f"{column.label}: " if column.label else "", "dim"), cell)
                 line.stylize("bold" if row_index in table.strong else "")
                 yield line
-    if note := table.explain_marks("Bold", "Underlined"):
+    if note := table.explain_marks():
         yield Text()
         yield Text(note, style="table.caption")
     yield Text()

@@ -102,7 +102,7 @@ _PAPER_SOURCE = "rank, alpha, epochs and learning rate: ClimaQA (ICLR 2025), Tab
 _SEARCH_SOURCE = "a short search on the primer and Pirá, see docs/tuning.md"
 
 
-def _climaqa_preset(name: str, model: str, *, rank: int, epochs: int, learning_rate: float) -> Preset:
+def _make_climaqa_preset(name: str, model: str, *, rank: int, epochs: int, learning_rate: float) -> Preset:
     # Without early stopping, as in the paper; block and step sizes are usual for models of this size.
     is_pretraining = name.endswith("pretrain")
     defaults = TuningConfig(max_length=2048 if is_pretraining else 1024, batch_size=4, accumulation=4)
@@ -119,10 +119,10 @@ def _climaqa_preset(name: str, model: str, *, rank: int, epochs: int, learning_r
 _MISTRAL, _LLAMA = "local:mistralai/Mistral-7B-Instruct-v0.3", "local:meta-llama/Llama-3.1-8B-Instruct"
 _SMOLLM2_CONFIG = TuningConfig(rank=8, alpha=16, epochs=2, learning_rate=1e-3, patience=2)
 _PRESETS = (
-    _climaqa_preset("mistral-7b-pretrain", _MISTRAL, rank=64, epochs=1, learning_rate=5e-5),
-    _climaqa_preset("llama3.1-8b-pretrain", _LLAMA, rank=16, epochs=2, learning_rate=2e-5),
-    _climaqa_preset("mistral-7b-finetune", _MISTRAL, rank=16, epochs=3, learning_rate=5e-5),
-    _climaqa_preset("llama3.1-8b-finetune", _LLAMA, rank=16, epochs=3, learning_rate=5e-5),
+    _make_climaqa_preset("mistral-7b-pretrain", _MISTRAL, rank=64, epochs=1, learning_rate=5e-5),
+    _make_climaqa_preset("llama3.1-8b-pretrain", _LLAMA, rank=16, epochs=2, learning_rate=2e-5),
+    _make_climaqa_preset("mistral-7b-finetune", _MISTRAL, rank=16, epochs=3, learning_rate=5e-5),
+    _make_climaqa_preset("llama3.1-8b-finetune", _LLAMA, rank=16, epochs=3, learning_rate=5e-5),
     Preset(
         "smollm2-cpu-pretrain",
         "pretrain",

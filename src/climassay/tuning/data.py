@@ -69,7 +69,7 @@ class ChatData:
     @cached_property
     def sha256(self) -> str:
         """SHA-256 of the examples in their order."""
-        return _digest(asdict(example) for example in self.examples)
+        return _hash_text(asdict(example) for example in self.examples)
 
     @property
     def size(self) -> int:
@@ -88,7 +88,7 @@ class TextData:
     @cached_property
     def sha256(self) -> str:
         """SHA-256 of the texts of the documents in their order."""
-        return _digest(document.text for document in self.documents)
+        return _hash_text(document.text for document in self.documents)
 
     @property
     def size(self) -> int:
@@ -112,7 +112,7 @@ def check_data(train: TuningData, validation: TuningData) -> None:
             isinstance(data, TextData) and not any(document.paragraphs for document in data.documents)
         ):
             raise InputError(f"The {role} data {data.name!r} is empty: there is nothing to learn from.")
-    common_items = _unique_items(train) & _unique_items(validation)
+    common_items = _collect_items(train) & _collect_items(validation)
     if common_items:
         subject = "examples are" if isinstance(train, ChatData) else "documents are"
         raise InputError(
@@ -122,11 +122,11 @@ def check_data(train: TuningData, validation: TuningData) -> None:
         )
 
 
-def _unique_items(data: TuningData) -> set[object]:
+def _collect_items(data: TuningData) -> set[object]:
     return {document.text for document in data.documents} if isinstance(data, TextData) else set(data.examples)
 
 
-def _digest(parts: Iterable[object]) -> str:
+def _hash_text(parts: Iterable[object]) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
@@ -218,13 +218,13 @@ def check_disjoint(first: TextData, second: TextData, first_name: str, second_na
     Raises:
         InputError: A document is in both sets.
     """
-    second_paragraphs = [(document, _long_paragraphs(document)) for document in second.documents]
+    second_paragraphs = [(document, _find_long_paragraphs(document)) for document in second.documents]
     for document in first.documents:
-        paragraphs = _long_paragraphs(document)
+        paragraphs = _find_long_paragraphs(document)
         for other_document, other_paragraphs in second_paragraphs:
             if (
                 document.id == other_document.id
-                or _shared_fraction(paragraphs, other_paragraphs) >= MIN_SHARED_FRACTION
+                or _compute_shared_fraction(paragraphs, other_paragraphs) >= MIN_SHARED_FRACTION
             ):
                 raise InputError(
                     f"{document.title!r} is in {first_name} ({first.name}) and, as {other_document.title!r}, in "
@@ -232,12 +232,12 @@ def check_disjoint(first: TextData, second: TextData, first_name: str, second_na
                 )
 
 
-def _long_paragraphs(document: TextDocument) -> frozenset[str]:
+def _find_long_paragraphs(document: TextDocument) -> frozenset[str]:
     paragraphs = (" ".join(paragraph.lower().split()) for paragraph in document.paragraphs)
     return frozenset(paragraph for paragraph in paragraphs if len(paragraph) >= _MIN_CHARACTERS)
 
 
-def _shared_fraction(first: frozenset[str], second: frozenset[str]) -> float:
+def _compute_shared_fraction(first: frozenset[str], second: frozenset[str]) -> float:
     """Return the number of characters in common paragraphs as a fraction of the smaller document's characters."""
     min_size = min(sum(map(len, first)), sum(map(len, second)))
     return sum(map(len, first & second)) / min_size if min_size else 0.0

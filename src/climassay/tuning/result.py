@@ -201,10 +201,10 @@ class TuningResult(Result):
             rows,
             left=0,
             note=f"Nats a token of {self.validation.counted} ({self.validation.name}, "
-            f"{self.validation.learned} tokens). Settings: {self._settings_text()}.",
+            f"{self.validation.learned} tokens). Settings: {self._describe_settings()}.",
             strong=[index for index, evaluation in enumerate(self.evaluations) if evaluation.step == self.best_step],
         )
-        return [losses_table, *([self._trials_table()] if self.trials else [])]
+        return [losses_table, *([self._make_trials_table()] if self.trials else [])]
 
     def notes(self) -> Iterator[str]:
         """Yield the warnings, the number of steps, and the name under which the adapter can be used."""
@@ -212,7 +212,7 @@ class TuningResult(Result):
         suffix = ", stopped early" if self.stopped_early else ""
         yield f"{len(self.losses)} of {self.steps} steps in {self.seconds:.0f} s{suffix}. Use it as\n{self.model}"
 
-    def _trials_table(self) -> Table:
+    def _make_trials_table(self) -> Table:
         names = ("rank", "alpha", "epochs", "learning_rate", "dropout", "weight_decay", "warmup", "schedule")
         searched_names = [name for name in names if len({getattr(trial.config, name) for trial in self.trials}) > 1]
         rows = [
@@ -226,7 +226,7 @@ class TuningResult(Result):
         headings = (*(name.replace("_", " ") for name in searched_names), "validation loss", "at step")
         return Table.of("Trials, best first", headings, rows, left=0, strong=[0])
 
-    def _settings_text(self) -> str:
+    def _describe_settings(self) -> str:
         settings = {**asdict(self.config), "targets": "+".join(self.config.targets)}
         return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items() if value is not None)
 

@@ -37,14 +37,7 @@ from climassay.models.local.prompt_format import PromptFormat
 from climassay.tuning.base import TuningBase
 from climassay.tuning.config import ALL_LINEAR, TuningConfig
 from climassay.tuning.data import TuningData
-from climassay.tuning.result import (
-    DataSummary,
-    StepLoss,
-    TuningResult,
-    ValidationLoss,
-    replace_file,
-    write_result,
-)
+from climassay.tuning.result import DataSummary, StepLoss, TuningResult, ValidationLoss, replace_file, write_result
 from climassay.tuning.sequences import SequenceLoss, TokenisedData, epoch_order, tokenise
 
 CONFIG_FILE = "adapter_config.json"
@@ -126,7 +119,7 @@ def preserve_random_state(device: str) -> Iterator[None]:
 
 
 @contextmanager
-def attach_adapter(loaded: LoadedModel, config: TuningConfig) -> Iterator[Any]:
+def attach_adapter(loaded_model: LoadedModel, config: TuningConfig) -> Iterator[Any]:
     """Yield PEFT's wrapper of a model with a new adapter, and detach the adapter after the block.
 
     Raises:
@@ -145,18 +138,18 @@ def attach_adapter(loaded: LoadedModel, config: TuningConfig) -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # names of transformers that will change
         try:
-            peft_model = get_peft_model(loaded.model, settings)
+            peft_model = get_peft_model(loaded_model.model, settings)
         except ValueError as error:
             raise InputError(
                 f"The model has no linear layers named {', '.join(config.targets)}: name layers of it, or {ALL_LINEAR}."
             ) from error
         try:
             if config.gradient_checkpointing:
-                loaded.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+                loaded_model.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
             yield peft_model.train()
         finally:
             if config.gradient_checkpointing:
-                loaded.model.gradient_checkpointing_disable()
+                loaded_model.model.gradient_checkpointing_disable()
             peft_model.unload().eval().requires_grad_(False)
 
 
@@ -194,7 +187,7 @@ def remove_checkpoints(folder: Path) -> None:
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
 
 
-def _last_checkpoint(folder: Path) -> Path | None:
+def _find_last_checkpoint(folder: Path) -> Path | None:
     """Return the newest complete checkpoint, or None if there is none.
 
     Incomplete checkpoints, which lack the Trainer's state, are deleted.
@@ -402,7 +395,7 @@ class TrainingRun:
 
     def _train(self, checkpoints: Path) -> dict[str, Any]:
         """Train to the end, from the last checkpoint if there is one, and return the Trainer's last saved state."""
-        checkpoint = _last_checkpoint(checkpoints)
+        checkpoint = _find_last_checkpoint(checkpoints)
         state = None if checkpoint is None else _read_state(checkpoint)
         self.trainer.args.eval_on_start = checkpoint is None
         if state is None or not self._is_finished(state):
@@ -420,7 +413,7 @@ class TrainingRun:
                 if not _WRITE_ERROR.search(str(error)):
                     raise
                 raise make_write_error(checkpoints, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))) from error
-            checkpoint = _last_checkpoint(checkpoints)
+            checkpoint = _find_last_checkpoint(checkpoints)
             assert checkpoint is not None
             state = _read_state(checkpoint)
         return state

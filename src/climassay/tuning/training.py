@@ -92,7 +92,7 @@ def train(
     fingerprint = training_fingerprint(tuning_base, train_data, validation_data, config)
     path = Path(folder).expanduser().absolute()
     with lock_folder(path):
-        finished_result = _finished_training(path, fingerprint, replace_other)
+        finished_result = _load_finished_training(path, fingerprint, replace_other)
         if finished_result is not None:
             return finished_result
         with preserve_random_state(tuning_base.device), interruptible() as interruption:
@@ -112,7 +112,7 @@ def training_fingerprint(
     return compute_fingerprint(base.fingerprint, train_data.sha256, validation_data.sha256, settings)
 
 
-def _finished_training(folder: Path, fingerprint: str, replace_other: bool) -> TuningResult | None:
+def _load_finished_training(folder: Path, fingerprint: str, replace_other: bool) -> TuningResult | None:
     """Return the result of the training with this fingerprint if it is finished; None if it must be run or resumed.
 
     With ``replace_other``, the files of another training in the folder are deleted first.
@@ -214,7 +214,7 @@ def search(
         training_fingerprint(tuning_base, train_data, validation_data, trial_config) for trial_config in configs
     ]
     with lock_folder(path):
-        finished_result = _finished_search(path, fingerprints, replace_other)
+        finished_result = _load_finished_search(path, fingerprints, replace_other)
         if finished_result is not None:
             return finished_result
         trials: dict[TuningConfig, TuningResult | None] = {}
@@ -236,8 +236,7 @@ def search(
             except DivergedError:
                 trials[trial_config] = None
         sorted_results = sorted(
-            (result for result in trials.values() if result is not None),
-            key=lambda result: result.best.loss,
+            (result for result in trials.values() if result is not None), key=lambda result: result.best.loss
         )
         if not sorted_results:
             raise ModelError(f"All {len(trials)} trainings of the search diverged: search among lower learning rates.")
@@ -254,7 +253,7 @@ def search(
         return result
 
 
-def _finished_search(folder: Path, fingerprints: Sequence[str], replace_other: bool) -> TuningResult | None:
+def _load_finished_search(folder: Path, fingerprints: Sequence[str], replace_other: bool) -> TuningResult | None:
     """Return the result of the search with these fingerprints if it is finished; None if it must be run or resumed."""
     try:
         result = read_result(folder)

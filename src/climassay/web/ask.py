@@ -16,6 +16,7 @@ from climassay.api import documents
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
 from climassay.factcheck.results.page import safe_link, source_details
+from climassay.factcheck.session_debates import load_resources
 from climassay.factcheck.transcript import PassageCitation
 from climassay.grounding.answer import (
     GroundedAnswer,
@@ -141,7 +142,7 @@ def answer_question(app: AppState, payload: dict[str, Any], report: JobReport) -
     report.progress(0, 0, "loading the model")
     settings = choose_debate(app, "").settings
     # Loaded as for a debate without advocates, so that debates and questions share one model.
-    model = app.debate(replace(settings, advocates=())).models[settings.model]
+    model = load_resources(app, replace(settings, advocates=())).models[settings.model]
     report.progress(0, 0, "searching the library")
     question, collections = payload["question"], payload["collections"]
     previews: list[GroundedAnswer] = []

@@ -10,7 +10,7 @@ from climassay.confidence.trends import (
     find_gap_reasons,
     find_untagged_reports,
     measure_changes,
-    select_cases,
+    select_statements,
     trend_report,
     trend_tables,
 )
@@ -49,7 +49,7 @@ def two_cycles(generator, *, sections=20, each=4, changed=(), shift=1):
 
 def changes(*args, **kwargs):
     statements, model = two_cycles(*args, **kwargs)
-    return measure_changes(select_cases(statements, model), TOPICS)
+    return measure_changes(select_statements(statements, model), TOPICS)
 
 
 def test_a_planted_change_is_found_and_no_other():
@@ -65,7 +65,7 @@ def test_a_planted_change_is_found_and_no_other():
 
 def test_few_sections_of_one_statement_have_the_interval_of_welchs_test():
     statements, model = two_cycles(np.random.default_rng(4), sections=5, each=1)
-    cases = select_cases(statements, model)
+    cases = select_statements(statements, model)
     for one in (change for change in measure_changes(cases, TOPICS) if change.topic is not None):
         before, after = (
             [case.score for case in cases.tagged if case.topic == one.topic and case.column == cycle]
@@ -91,10 +91,10 @@ def test_too_few_sections_are_not_compared():
 
 def test_only_cycles_and_two_reports_are_compared():
     statements, model = two_cycles(np.random.default_rng(0))
-    assert measure_changes(select_cases(statements, model, "report"), TOPICS)
-    assert measure_changes(select_cases(statements, model, "working group"), TOPICS) == ()
+    assert measure_changes(select_statements(statements, model, "report"), TOPICS)
+    assert measure_changes(select_statements(statements, model, "working group"), TOPICS) == ()
     third = [statement(0, "ocean", id=statements[0].id, report="SR15"), *statements[1:]]
-    assert measure_changes(select_cases(third, model, "report"), TOPICS) == ()
+    assert measure_changes(select_statements(third, model, "report"), TOPICS) == ()
 
 
 def test_the_report_names_what_changed():

@@ -11,7 +11,7 @@ from climassay.confidence.trends import (
     estimate_untagged_scores,
     measure_topic_accuracies,
     read_predictions,
-    select_cases,
+    select_statements,
 )
 from climassay.confidence.trends.analysis import compute_confusion, select_held_out
 from climassay.errors import InputError
@@ -35,7 +35,7 @@ def world(tagged, untagged):
     answers = [answer for _, answer in tagged] + list(untagged)
     topics = topics_of(statements, [n % 2 for n in range(len(statements))])
     predictions = Predictions(LEVELS, {one.id: given(a) for one, a in zip(statements, answers, strict=True)})
-    return select_cases(statements, topics, "working group"), predictions
+    return select_statements(statements, topics, "working group"), predictions
 
 
 def test_confusion_and_accuracy_by_topic():
@@ -117,6 +117,6 @@ def test_residuals_of_other_documents_take_the_place_of_the_table():
     vague = replace(predictions, residuals=np.array([[0.2, 0, -0.2, 0], [-0.2, 0, 0.2, 0]] * 3))
     found = [estimate_untagged_scores(cases, one, 2, samples=200) for one in (exact, vague)]
     sure, unsure = (next(one.shares for one in scores if one.topic is None and one.shares.n == 200) for scores in found)
-    mean = predictions.for_cases(list(cases.untagged)).mean(axis=0)
+    mean = predictions.for_statements(list(cases.untagged)).mean(axis=0)
     assert sure.values == pytest.approx(mean)
     assert unsure.score_high - unsure.score_low > 2 * (sure.score_high - sure.score_low)

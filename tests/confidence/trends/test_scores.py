@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.confidence.trends import compute_scores, select_cases, shrink
+from climassay.confidence.trends import compute_scores, select_statements, shrink
 from climassay.errors import InputError
 from planted_statements import statement, topics_of
 
@@ -24,7 +24,7 @@ def made(tags, *, sections=None, topics=None, groups=None):
         for number, tag in enumerate(tags)
     ]
     model = topics_of(statements, topics or [0] * count)
-    return select_cases(statements, model, "working group"), len(model.topics)
+    return select_statements(statements, model, "working group"), len(model.topics)
 
 
 def test_a_score_is_the_mean_of_the_tags():
@@ -117,7 +117,7 @@ def test_shrinkage_never_turns_or_grows_a_difference(pairs):
 def test_topics_of_other_statements_are_refused():
     statements = [statement(0, "ocean")]
     with pytest.raises(InputError, match="No tagged statement has a topic"):
-        select_cases(statements, topics_of([statement(1, "ocean")], [0]))
+        select_statements(statements, topics_of([statement(1, "ocean")], [0]))
 
 
 def test_what_is_compared_follows_from_the_statements():
@@ -127,10 +127,10 @@ def test_what_is_compared_follows_from_the_statements():
         ({"working_group": None, "cycle": None}, "report", "AR6 WG1"),
     ):
         changed = statement(0, "ocean", **changes)
-        found = select_cases([changed], topics_of([changed], [0]))
+        found = select_statements([changed], topics_of([changed], [0]))
         assert (found.kind, found.columns) == (kind, (column,))
     older = statement(1, "ocean", cycle="AR5")
-    assert select_cases([one, older], topics_of([one, older], [0, 0])).columns == ("AR5", "AR6")
+    assert select_statements([one, older], topics_of([one, older], [0, 0])).columns == ("AR5", "AR6")
 
 
 def test_duplicates_count_once_and_unknown_statements_are_told():
@@ -139,6 +139,6 @@ def test_duplicates_count_once_and_unknown_statements_are_told():
         statement(1, "ocean", duplicate_of="ocean-000"),
         statement(2, "ocean"),
     )
-    found = select_cases([one, copy, stranger], topics_of([one, copy], [0, 0]))
+    found = select_statements([one, copy, stranger], topics_of([one, copy], [0, 0]))
     assert len(found.tagged) == 1
     assert found.unknown == 1

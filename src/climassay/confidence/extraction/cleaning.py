@@ -24,7 +24,7 @@ _LABEL = (
 _SECTION_NUMBER = r"(?:[A-Z]{1,3}\.)?\d{1,2}(?:\.\d{1,3}){2,}"
 _REPORT_LOCATION = re.compile(
     rf"(?:see|also|see\s+also|cf\.?|e\.?g\.?,?|i\.?e\.?,?|in|and|refer\s+to|as\s+in|discussed\s+in|from)?\s*"
-    rf"(?:(?:see|also|the|this)\s+)*(?:{_LABEL}|{_SECTION_NUMBER}|‘[^’]*’|SM\d)",
+    rf"(?:(?:see|also|the|this)\s+)*(?:{_LABEL}|{_SECTION_NUMBER}|‘[^’]*’|SM\d)"
 )
 _CLAUSE = re.compile(r"\s(?:is|are|was|were|has|have|had|will|can|may|shows?|that|which|because|by|of|for|to)\s")
 _FURTHER_LOCATIONS = re.compile(r"(?:[A-Z]{0,3}\.?\d[\d.]*[a-z]?(?:\s*[–-]\s*\d[\d.]*)?|[a-z]|and|\s|,|&)+")
@@ -80,7 +80,7 @@ def find_removable_spans(text: str) -> tuple[Span, ...]:
     If brackets contain more than references, only the references are included: ``(NAO; Hurrell, 1995)`` leaves
     ``(NAO)``.
     """
-    spans: list[tuple[int, int]] = [*_reference_spans(text)]
+    spans: list[tuple[int, int]] = [*_find_reference_spans(text)]
     for pattern in (_NUMBER_OF_PARAGRAPH, _RETURN_ARROW, _LINKS, _NARRATIVE_YEAR):
         spans += [match.span() for match in pattern.finditer(text)]
     for pattern, preceding_pattern in _NOTES:
@@ -97,7 +97,7 @@ def find_reference_brackets(text: str) -> tuple[Span, ...]:
     A sentence never ends inside such a span.
     """
     links = [match.span() for match in _LINKS.finditer(text)]
-    return merge_spans([*links, *(span for span in _reference_spans(text) if text[span[0]] in "([{")])
+    return merge_spans([*links, *(span for span in _find_reference_spans(text) if text[span[0]] in "([{")])
 
 
 def find_references(text: str) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def is_reference(words: str) -> bool:
     return all(not part or _is_reference(part) for part in parts)
 
 
-def _reference_spans(text: str) -> Iterator[tuple[int, int]]:
+def _find_reference_spans(text: str) -> Iterator[tuple[int, int]]:
     for match in _BRACES.finditer(text):
         yield match.span()
     for match in _BRACKETS.finditer(text):

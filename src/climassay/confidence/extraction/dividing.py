@@ -70,22 +70,18 @@ class SentenceDivider:
         requests = []
         for sentence, levels in sentences:
             rendered_prompt = self._prompt.render(sentence=sentence, levels=list(levels))
+            prefix = rendered_prompt.assistant_prefix
             requests.append(
-                GenerationRequest(
-                    rendered_prompt.messages,
-                    Sampling(max_tokens=None),
-                    _SCHEMA,
-                    assistant_prefix=rendered_prompt.assistant_prefix,
-                )
+                GenerationRequest(rendered_prompt.messages, Sampling(max_tokens=None), _SCHEMA, assistant_prefix=prefix)
             )
         answers = self._model.generate(requests) if requests else []
         self.sentences += len(requests)
         return [
-            self._valid_parts(answer, sentence, len(levels))
+            self._check_parts(answer, sentence, len(levels))
             for answer, (sentence, levels) in zip(answers, sentences, strict=True)
         ]
 
-    def _valid_parts(self, answer: Completion, sentence: str, n_levels: int) -> tuple[str, ...] | None:
+    def _check_parts(self, answer: Completion, sentence: str, n_levels: int) -> tuple[str, ...] | None:
         parts = _parse_parts(answer)
         if parts is None or len(parts) != n_levels:
             self.unreadable += 1

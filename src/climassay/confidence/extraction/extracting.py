@@ -324,17 +324,17 @@ class _DocumentStatements:
             (block_index, block) for block_index, block in enumerate(self.document.blocks) if not block.footnote
         )
         for _, section in groupby(body_blocks, key=lambda entry: (entry[1].chapter, entry[1].headings)):
-            yield from self._section_statements([
+            yield from self._extract_from_section([
                 _ExtractedSentence(words, block_index, number)
                 for block_index, block in section
                 for number, words in enumerate(split_report_sentences(block.text))
             ])  # fmt: skip
 
-    def _section_statements(self, sentences: Sequence[_ExtractedSentence]) -> Iterator[Statement]:
+    def _extract_from_section(self, sentences: Sequence[_ExtractedSentence]) -> Iterator[Statement]:
         paragraph_tags = _map_paragraph_tags(sentences) if self.paragraph_tags else {}
         cleaned_words = cache(lambda index: self._clean(sentences[index].words))
         for index, sentence in enumerate(sentences):
-            statements = list(self._sentence_statements(sentence, paragraph_tags.get(index)))
+            statements = list(self._extract_from_sentence(sentence, paragraph_tags.get(index)))
             if not statements:
                 continue
             n_context = self.options.context
@@ -369,7 +369,7 @@ class _DocumentStatements:
             text = texts.get(statement.id)
             yield replace(statement, text=text, divided=True) if text else statement
 
-    def _sentence_statements(self, sentence: _ExtractedSentence, paragraph_tag: Tag | None) -> Iterator[Statement]:
+    def _extract_from_sentence(self, sentence: _ExtractedSentence, paragraph_tag: Tag | None) -> Iterator[Statement]:
         """Yield a sentence's statements without context: one per level.
 
         A sentence without a level yields an untagged statement if these are included.
@@ -380,7 +380,7 @@ class _DocumentStatements:
         if paragraph_tag is not None:
             text = self._clean(words)
             if _is_long_enough(text):
-                yield replace(self._statement(text, paragraph_tag, tags, sentence), is_paragraph_level=True)
+                yield replace(self._make_statement(text, paragraph_tag, tags, sentence), is_paragraph_level=True)
             return
         if not level_tags and not self.options.untagged:
             return
@@ -389,12 +389,12 @@ class _DocumentStatements:
         for tag in level_tags or (None,):
             if text and (tag is not None or _is_long_enough(text)):
                 scoped_text = self._clean(_append_scope(text, tag)) if same_brackets else text
-                yield self._statement(scoped_text, tag, tags, sentence)
+                yield self._make_statement(scoped_text, tag, tags, sentence)
 
     def _clean(self, text: str) -> str:
         return clean_sentence(self.acronyms.expand(clean_sentence(text), self.options.acronyms))
 
-    def _statement(
+    def _make_statement(
         self, text: str, tag: Tag | None, sentence_tags: Sequence[Tag], sentence: _ExtractedSentence
     ) -> Statement:
         """Return a statement without id and context, with the likelihood terms, evidence and agreement of its sentence.

@@ -95,13 +95,9 @@ class ModelReader:
         requests = []
         for _, text in passages:
             rendered_prompt = self._prompt.render(passage=text)
+            prefix = rendered_prompt.assistant_prefix
             requests.append(
-                GenerationRequest(
-                    rendered_prompt.messages,
-                    Sampling(max_tokens=None),
-                    _SCHEMA,
-                    assistant_prefix=rendered_prompt.assistant_prefix,
-                )
+                GenerationRequest(rendered_prompt.messages, Sampling(max_tokens=None), _SCHEMA, assistant_prefix=prefix)
             )
         report = self._on_progress
         on_result = None if report is None else (lambda _index, _answer: report(1))

@@ -10,25 +10,25 @@ from climassay.confidence.linting.checking import CheckedDraft
 from climassay.reporting.html import render_page
 
 
-def format_findings(checked: CheckedDraft) -> list[str]:
+def format_findings(checked_draft: CheckedDraft) -> list[str]:
     """Return a line per finding: file, location, severity, rule, message and words."""
-    name = checked.draft.name
+    name = checked_draft.draft.name
     return [
         f"{name}: {finding.location}: {finding.severity} [{finding.rule}] {finding.message} | {finding.words}"
-        for finding in checked.findings
+        for finding in checked_draft.findings
     ]
 
 
-def findings_data(checked: CheckedDraft) -> dict[str, Any]:
+def findings_data(checked_draft: CheckedDraft) -> dict[str, Any]:
     """Return file, counts by rule and all findings as JSON-serialisable values."""
     return {
-        "file": checked.draft.name,
-        "words": checked.draft.words,
-        "sentences": len(checked.draft.sentences),
-        "sentences_with_terms": checked.sentences_with_terms,
-        "language": checked.language,
-        "conclusion": checked.conclusion,
-        "by_rule": checked.by_rule,
+        "file": checked_draft.draft.name,
+        "words": checked_draft.draft.words,
+        "sentences": len(checked_draft.draft.sentences),
+        "sentences_with_terms": checked_draft.sentences_with_terms,
+        "language": checked_draft.language,
+        "conclusion": checked_draft.conclusion,
+        "by_rule": checked_draft.by_rule,
         "findings": [
             {
                 "rule": finding.rule,
@@ -40,7 +40,7 @@ def findings_data(checked: CheckedDraft) -> dict[str, Any]:
                 "message": finding.message,
                 "suggestion": finding.suggestion,
             }
-            for finding in checked.findings
+            for finding in checked_draft.findings
         ],
     }
 
@@ -54,9 +54,9 @@ class Piece:
     starts: tuple[int, ...] = ()
 
 
-def split_at_findings(checked: CheckedDraft) -> tuple[Piece, ...]:
+def split_at_findings(checked_draft: CheckedDraft) -> tuple[Piece, ...]:
     """Split a draft's text at the start and end of every finding."""
-    text, findings = checked.draft.text, checked.findings
+    text, findings = checked_draft.draft.text, checked_draft.findings
     offsets = sorted({0, len(text), *(offset for finding in findings for offset in (finding.start, finding.end))})
     results, first_index = [], 0
     for start, end in pairwise(offsets):

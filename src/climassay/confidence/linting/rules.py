@@ -208,10 +208,6 @@ _MAX_BEFORE = 120
 _RANGE_WORD = re.compile(r"\s*(?:\w+\s+)?ranges?\b")
 
 
-def _match_number_before(text: str, end: int) -> re.Match[str] | None:
-    return _PROBABILITY_BEFORE.search(text, max(0, end - _MAX_BEFORE), end)
-
-
 def _parse_interval(match: re.Match[str]) -> tuple[float, float] | None:
     """Return the lower and upper probability that a match states, from 0 to 1; None if its numbers are none."""
     if match["low"]:
@@ -239,7 +235,8 @@ def _is_probability(match: re.Match[str]) -> bool:
 )
 def _likelihood_range(sentence: ManuscriptSentence) -> Iterator[Remark]:
     for term in sentence.likelihoods:
-        match = _PROBABILITY_AFTER.match(sentence.text, term.end) or _match_number_before(sentence.text, term.start)
+        match = _PROBABILITY_AFTER.match(sentence.text, term.end)
+        match = match or _PROBABILITY_BEFORE.search(sentence.text, max(0, term.start - _MAX_BEFORE), term.start)
         interval = _parse_interval(match) if match else None
         if match is None or interval is None:
             continue

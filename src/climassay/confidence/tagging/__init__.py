@@ -12,9 +12,7 @@ from climassay.confidence.tagging.labelled import (
     read_climatex as read_climatex,
     read_labelled as read_labelled,
 )
-from climassay.confidence.tagging.quantification import (
-    estimate_shares as estimate_shares,
-)
+from climassay.confidence.tagging.quantification import estimate_shares as estimate_shares
 from climassay.confidence.tagging.tagger import (
     BUNDLED_TAGGER as BUNDLED_TAGGER,
     CLIMATEX_MIX as CLIMATEX_MIX,
@@ -24,5 +22,6 @@ from climassay.confidence.tagging.tagger import (
     Tagger as Tagger,
     load_tagger as load_tagger,
     evaluate_on_mixes as evaluate_on_mixes,
+    find_specs as find_specs,
     train_tagger as train_tagger,
 )

@@ -77,7 +77,8 @@ class InsertionTagger:
             return []
         probe = self.trained.probe
         new_items = [
-            _probe_item(f"new {index}", TaggingItem.convert(item), self.context) for index, item in enumerate(items)
+            _make_probe_item(f"new {index}", TaggingItem.convert(item), self.context)
+            for index, item in enumerate(items)
         ]
         result = insert_items(
             new_items, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=N_ANCHORS, mode=self.mode,
@@ -123,11 +124,11 @@ def train_insertion(
     if min(len(levels), len({item.tag for item in labelled})) < 2:
         raise InputError("Statements can be compared by confidence only if at least two levels occur.")
     training_items = [
-        _probe_item(f"labelled {index}", item.item, context, float(TAGGER_LEVELS.index(item.tag)))
+        _make_probe_item(f"labelled {index}", item.item, context, float(TAGGER_LEVELS.index(item.tag)))
         for index, item in enumerate(labelled)
     ]
     anchor_items = tuple(
-        _probe_item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
+        _make_probe_item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
         for index, item in enumerate(anchor_statements)
     )
     extractor = Harvester(model, QualityRequests(quality("confidence")), layers, store)
@@ -174,5 +175,5 @@ def sample_latest_anchors(
     return [pool[index] for index in np.random.default_rng(seed).permutation(len(pool))[:count].tolist()]
 
 
-def _probe_item(name: str, item: TaggingItem, context: int, label: float | None = None) -> Item:
+def _make_probe_item(name: str, item: TaggingItem, context: int, label: float | None = None) -> Item:
     return Item(name, item.text, item.window(context) if context else "", label=label)

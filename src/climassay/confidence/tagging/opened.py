@@ -63,7 +63,7 @@ def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | N
     share, level = max(zip(tagger.shares, tagger.levels, strict=True))
     statement_source = f"{provenance.data}, sections it was not trained on"
 
-    def accuracy(measure: str, statement_source: str) -> MeasuredAccuracy | None:
+    def read_accuracy(measure: str, statement_source: str) -> MeasuredAccuracy | None:
         values = [provenance.measured.get(name) for name in (measure, f"{measure}_low", f"{measure}_high", "n")]
         numbers = [value for value in values if value is not None and not math.isnan(value)]
         return (
@@ -74,8 +74,8 @@ def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | N
 
     return OpenedTagger(
         tagger,
-        accuracy("accuracy", f"{statement_source}; always to say {level} is right for {share:.0%}"),
-        accuracy("equal_accuracy", f"{statement_source}; chance is {1 / len(tagger.levels):.0%}"),
+        read_accuracy("accuracy", f"{statement_source}; always to say {level} is right for {share:.0%}"),
+        read_accuracy("equal_accuracy", f"{statement_source}; chance is {1 / len(tagger.levels):.0%}"),
         tagger.shares,
     )
 

@@ -77,6 +77,19 @@ STATES = (
 """Pointwise probes of a local model's hidden states; they are only compared on request."""
 
 
+def find_specs(names: Sequence[str]) -> tuple[ClassifierSpec, ...]:
+    """Return the classifiers with these names; without names, those that need no language model.
+
+    Raises:
+        InputError: There is no classifier with one of the names.
+    """
+    specs_by_name = {spec.name: spec for spec in (*SPECS, *STATES)}
+    unknown_name = next((name for name in names if name not in specs_by_name), None)
+    if unknown_name is not None:
+        raise InputError(f"There is no tagger {unknown_name!r} to try: there are {'; '.join(specs_by_name)}.")
+    return tuple(specs_by_name[name] for name in names) if names else SPECS
+
+
 class Tagger(TextClassifier):
     """Classifier of statements into levels of confidence.
 
@@ -100,7 +113,7 @@ class Tagger(TextClassifier):
         :func:`~climassay.confidence.tagging.quantification.estimate_shares` with probabilities of ``for_mix((1, 1, 1,
         1))``.
         """
-        return _float_array(self.provenance.settings.get("confusion"))
+        return _to_float_array(self.provenance.settings.get("confusion"))
 
     @property
     def residuals(self) -> FloatArray | None:
@@ -109,7 +122,7 @@ class Tagger(TextClassifier):
         Use them in :func:`~climassay.confidence.tagging.quantification.estimate_shares` with probabilities for the
         natural class frequencies.
         """
-        return _float_array(self.provenance.settings.get("residuals"))
+        return _to_float_array(self.provenance.settings.get("residuals"))
 
     def predict_proba(self, texts: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
         """Return probabilities of the levels, shape [statements, levels]; tags in statements are removed.
@@ -138,7 +151,7 @@ class Tagger(TextClassifier):
         return tagger
 
 
-def _float_array(rows: Any) -> FloatArray | None:
+def _to_float_array(rows: Any) -> FloatArray | None:
     return np.array(rows, dtype=np.float64) if rows else None
 
 

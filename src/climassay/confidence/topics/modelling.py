@@ -429,7 +429,7 @@ def encode_with_context(
 
 
 def name_topics(
-    fitted: FittedTopics,
+    fitted_topics: FittedTopics,
     statements: Sequence[Statement],
     encoder: Encoder,
     *,
@@ -443,14 +443,14 @@ def name_topics(
     topics' words.
 
     Args:
-        fitted: Topics to name.
+        fitted_topics: Topics to name.
         statements: Statements of the topics.
         encoder: Encoder with which the topics were fitted; it is used to judge a model's names.
         earlier: Names of an earlier run, including names that users wrote.
         generator: Model that proposes names; None names topics by their words.
         prompts: Folder of templates that replace the bundled ones.
     """
-    model, topics = fitted.model, fitted.model.topics
+    model, topics = fitted_topics.model, fitted_topics.model.topics
     texts: list[list[str]] = [[] for _ in topics]
     for statement in statements:
         number = model.topic_of(statement.id)
@@ -465,7 +465,9 @@ def name_topics(
         word_names, words = [topic.name for topic in topics], [topic.words for topic in topics]
         names = propose_names(word_names, words, examples, generator, seed=model.settings.seed, prompts=prompts)
         used_names = [earlier[index].name for index in matches.values()]
-        proposals = dict(enumerate(judge_names(names, fitted.centres, encoder, used_names, members=fitted.members)))
+        proposals = dict(
+            enumerate(judge_names(names, fitted_topics.centres, encoder, used_names, members=fitted_topics.members))
+        )
     renamed_topics, named_topics = [], []
     for topic in topics:
         match = earlier[matches[topic.number]] if topic.number in matches else None

@@ -168,7 +168,7 @@ def join_phrases(pieces: Sequence[str]) -> str:
         parts = re.findall(r"[^\W_]+", piece)
         stems = {stem(part) for part in parts}
         words = {part.casefold() for part in parts}
-        if used_stems & stems or len(stems) < len(words) or (words <= _word_set(_GENERAL_WORDS) and len(pieces) > 1):
+        if used_stems & stems or len(stems) < len(words) or (words <= _load_words(_GENERAL_WORDS) and len(pieces) > 1):
             continue
         if selected_pieces and len(", ".join([*selected_pieces, piece])) > MAX_PHRASE_NAME_CHARACTERS:
             continue
@@ -239,13 +239,13 @@ def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tup
 
 def _is_verb_form(word: str) -> bool:
     """Return whether a word is probably a verb: a general word with the ending -s, as in ``increases crop yield``."""
-    return word.endswith("s") and word in _word_set(_GENERAL_WORDS)
+    return word.endswith("s") and word in _load_words(_GENERAL_WORDS)
 
 
 def _is_phrase_end(text: Sequence[_Word], start: int, end: int) -> bool:
     """Return whether ``text[start:end]`` is a complete phrase that is not part of a predicate."""
-    is_at_boundary = end == len(text) or not text[end].is_joined or text[end].lower in _word_set(_AFTER_PHRASE)
-    is_predicate = start > 0 and text[start].is_joined and text[start - 1].lower in _word_set(_BEFORE_PREDICATE)
+    is_at_boundary = end == len(text) or not text[end].is_joined or text[end].lower in _load_words(_AFTER_PHRASE)
+    is_predicate = start > 0 and text[start].is_joined and text[start - 1].lower in _load_words(_BEFORE_PREDICATE)
     return is_at_boundary and not is_predicate
 
 
@@ -271,7 +271,7 @@ def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
     if sum(following_word in ("with", "by") for following_word in following_words) > len(following_words) / 2:
         return True
     forms = {word[:-1], word[:-2], f"{word[:-1]}s", f"{word[:-2]}s", f"{word[:-2]}ing"}
-    return bool(forms & _word_set(_GENERAL_WORDS)) or any(token.lower in forms for text in texts for token in text)
+    return bool(forms & _load_words(_GENERAL_WORDS)) or any(token.lower in forms for text in texts for token in text)
 
 
 def _find_occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[int]:
@@ -307,7 +307,7 @@ def _is_term(word: _Word) -> bool:
         len(word.lower) > 1
         and not word.is_unit
         and _LETTERS.match(word.lower) is not None
-        and word.lower not in _stop_words()
+        and word.lower not in _load_stop_words()
     )
 
 
@@ -334,15 +334,15 @@ def _split_words(text: str) -> tuple[_Word, ...]:
 
 
 @cache
-def _word_set(words: str) -> frozenset[str]:
+def _load_words(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
 @cache
-def _stop_words() -> frozenset[str]:
+def _load_stop_words() -> frozenset[str]:
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    return _word_set(" ".join((*ENGLISH_STOP_WORDS, _CALIBRATED_WORDS, _PAPER_WORDS, _TIME_WORDS)))
+    return _load_words(" ".join((*ENGLISH_STOP_WORDS, _CALIBRATED_WORDS, _PAPER_WORDS, _TIME_WORDS)))
 
 
 NEAREST = 2
@@ -471,11 +471,11 @@ def _find_name_fault(name: str) -> str:
         return "no answer"
     if len(words) > _MAX_NAME_WORDS or name.endswith(("-", "...")):
         return "too long"
-    if words[-1] in _word_set(_AFTER_PHRASE) | {"a", "an", "the"}:
+    if words[-1] in _load_words(_AFTER_PHRASE) | {"a", "an", "the"}:
         return "it is incomplete"
-    if set(words) & (_word_set(_BEFORE_PREDICATE) - {"to"}):
+    if set(words) & (_load_words(_BEFORE_PREDICATE) - {"to"}):
         return "it is a sentence"
-    if set(words) <= _word_set(_UBIQUITOUS_WORDS):
+    if set(words) <= _load_words(_UBIQUITOUS_WORDS):
         return "every topic could be called so"
     if len(set(words)) < len(words) or any(len(word) > 24 for word in words):
         return "it repeats itself"
@@ -528,31 +528,31 @@ def make_sketch(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({hash_statement(text) for text in texts})[:SKETCH_SIZE])
 
 
-def match_names(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) -> dict[int, int]:
+def match_names(named_topics: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) -> dict[int, int]:
     """Match topics of an earlier run to the topics of a new run by the texts of their statements.
 
     Returns:
-        Index in ``named`` by number of the new topic, for pairs with enough overlap.
+        Index in ``named_topics`` by number of the new topic, for pairs with enough overlap.
     """
-    if not named or not topics:
+    if not named_topics or not topics:
         return {}
     from scipy.optimize import linear_sum_assignment
 
-    overlaps = compute_overlaps(named, topics)
+    overlaps = compute_overlaps(named_topics, topics)
     rows, columns = linear_sum_assignment(overlaps, maximize=True)
     pairs = zip(rows.tolist(), columns.tolist(), strict=True)
     return {topic: index for index, topic in pairs if overlaps[index, topic] >= MIN_OVERLAP}
 
 
-def compute_overlaps(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+def compute_overlaps(named_topics: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) -> NDArray[np.float64]:
     """Return the estimated Dice coefficients of named and new topics, shape [named, topics].
 
     Statements of a sketch that occur in no new topic are ignored, because the new run may cover other reports.
     """
     hashes = [{hash_statement(text) for text in texts} for texts in topics]
     all_hashes = set().union(*hashes)
-    overlaps = np.zeros((len(named), len(topics)))
-    for row, topic in enumerate(named):
+    overlaps = np.zeros((len(named_topics), len(topics)))
+    for row, topic in enumerate(named_topics):
         sketch = [key for key in topic.sketch if key in all_hashes]
         if not sketch:
             continue
@@ -575,13 +575,13 @@ def read_names(path: Path) -> tuple[NamedTopic, ...]:
     return (*_parse_named_topics(path, data, ""), *_parse_named_topics(path, data.get("unused", {}), "unused."))
 
 
-def write_names(path: Path, named: Sequence[NamedTopic], unused: Sequence[NamedTopic] = ()) -> None:
+def write_names(path: Path, named_topics: Sequence[NamedTopic], unused: Sequence[NamedTopic] = ()) -> None:
     """Write the names of topics, and the unused names that users wrote.
 
     Raises:
         InputError: The file cannot be written.
     """
-    parts = [_FILE_HEADER, _format_toml_tables("", named)]
+    parts = [_FILE_HEADER, _format_toml_tables("", named_topics)]
     if unused:
         parts += ["# Named by hand, and found in an earlier run only.\n", _format_toml_tables("unused.", unused)]
     write_file(path, "".join(parts).encode())

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from climassay.confidence.settings import TopicSettings
 from climassay.confidence.statement import Statement
 from climassay.errors import InputError
-from climassay.io import describe_error, read_text, write_file
+from climassay.io import describe_error, describe_first_problem, read_text, write_file
 from climassay.reporting import Table
 
 OUTSIDE = -1
@@ -117,11 +117,9 @@ def read_topics(path: Path) -> TopicModel:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {describe_error(error)}.") from None
     except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(map(str, fault["loc"]))
         raise InputError(
-            f"{path} is not a file of topics, or damaged: {fault['msg']}{where and f' ({where})'}. Create it with "
-            "climassay confidence topics."
+            f"{path} is not a file of topics, or damaged: {describe_first_problem(error)}. Create it with climassay "
+            "confidence topics."
         ) from None
     if any(not OUTSIDE <= statement.topic < len(model.topics) for statement in model.statements):
         raise InputError(f"{path} is damaged (a statement has a topic that does not exist): create it again.")

@@ -30,7 +30,7 @@ from climassay.confidence.trends.scores import (
     TopicDeviation as TopicDeviation,
     TopicScore as TopicScore,
     TrendScores as TrendScores,
-    select_cases as select_cases,
+    select_statements as select_statements,
     shrink as shrink,
     measure_changes as measure_changes,
     compute_scores as compute_scores,

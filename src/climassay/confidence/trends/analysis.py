@@ -30,7 +30,7 @@ from climassay.confidence.trends.scores import (
     TrendStatements,
     compute_scores,
     measure_changes,
-    select_cases,
+    select_statements,
 )
 from climassay.confidence.vocabulary import LEVELS, Level, score
 from climassay.errors import InputError
@@ -59,9 +59,9 @@ class Predictions:
     """True proportions minus mean probabilities in held-out documents, shape [documents, levels]. If given, they are
     used instead of ``errors``, and probabilities must be for the natural class frequencies."""
 
-    def for_cases(self, cases: Sequence[TrendStatement]) -> FloatArray:
-        """Return the probabilities of statements, shape [cases, levels]."""
-        return np.stack([self.probabilities[case.id] for case in cases])
+    def for_statements(self, statements: Sequence[TrendStatement]) -> FloatArray:
+        """Return the probabilities of statements, shape [statements, levels]."""
+        return np.stack([self.probabilities[statement.id] for statement in statements])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,41 +130,49 @@ def read_predictions(path: Path) -> Predictions:
     return Predictions(levels, results)
 
 
-def select_held_out(cases: TrendStatements, predictions: Predictions) -> list[TrendStatement]:
+def select_held_out(statements: TrendStatements, predictions: Predictions) -> list[TrendStatement]:
     """Return the tagged statements with a prediction and with one of the tagger's levels as their tag."""
-    return [case for case in cases.tagged if case.tag in predictions.levels and case.id in predictions.probabilities]
+    return [
+        statement
+        for statement in statements.tagged
+        if statement.tag in predictions.levels and statement.id in predictions.probabilities
+    ]
 
 
-def compute_confusion(cases: Sequence[TrendStatement], predictions: Predictions) -> FloatArray:
+def compute_confusion(statements: Sequence[TrendStatement], predictions: Predictions) -> FloatArray:
     """Return the confusion matrix of held-out statements, true levels in rows, shape [levels, levels]."""
     matrix = np.zeros((len(predictions.levels),) * 2)
-    for case, predicted_index in zip(cases, predictions.for_cases(cases).argmax(axis=1), strict=True):
-        assert case.tag is not None
-        matrix[predictions.levels.index(case.tag), predicted_index] += 1
+    for statement, predicted_index in zip(
+        statements, predictions.for_statements(statements).argmax(axis=1), strict=True
+    ):
+        assert statement.tag is not None
+        matrix[predictions.levels.index(statement.tag), predicted_index] += 1
     return matrix
 
 
 def measure_topic_accuracies(
-    cases: Sequence[TrendStatement], predictions: Predictions, topics: int
+    statements: Sequence[TrendStatement], predictions: Predictions, n_topics: int
 ) -> list[TopicAccuracy]:
     """Return the accuracy on all held-out statements, followed by the accuracy for each topic with such statements."""
-    if not cases:
+    if not statements:
         return []
-    majority_level = Counter(case.tag for case in cases).most_common(1)[0][0]
+    majority_level = Counter(statement.tag for statement in statements).most_common(1)[0][0]
     results = []
-    for topic in (None, *range(topics)):
-        topic_cases = [case for case in cases if topic in (None, case.topic)]
-        if topic_cases:
-            predicted_indices = predictions.for_cases(topic_cases).argmax(axis=1)
-            truth = np.array([predictions.levels.index(case.tag) for case in topic_cases if case.tag is not None])
-            accuracy = proportion(int((predicted_indices == truth).sum()), len(topic_cases))
-            constant = sum(case.tag == majority_level for case in topic_cases) / len(topic_cases)
+    for topic in (None, *range(n_topics)):
+        topic_statements = [statement for statement in statements if topic in (None, statement.topic)]
+        if topic_statements:
+            predicted_indices = predictions.for_statements(topic_statements).argmax(axis=1)
+            truth = np.array(
+                [predictions.levels.index(statement.tag) for statement in topic_statements if statement.tag is not None]
+            )
+            accuracy = proportion(int((predicted_indices == truth).sum()), len(topic_statements))
+            constant = sum(statement.tag == majority_level for statement in topic_statements) / len(topic_statements)
             results.append(TopicAccuracy(topic, accuracy, float(np.abs(predicted_indices - truth).mean()), constant))
     return results
 
 
 def estimate_untagged_scores(
-    cases: TrendStatements, predictions: Predictions, topics: int, *, samples: int = N_SAMPLES, seed: int = 0
+    statements: TrendStatements, predictions: Predictions, n_topics: int, *, samples: int = N_SAMPLES, seed: int = 0
 ) -> list[UntaggedScore]:
     """Estimate the scores of untagged statements in each column, for all topics and for each topic with enough of them.
 
@@ -173,27 +181,32 @@ def estimate_untagged_scores(
     """
     errors = predictions.errors
     if errors is None and predictions.residuals is None:
-        test_cases = select_held_out(cases, predictions)
-        if not test_cases:
+        test_statements = select_held_out(statements, predictions)
+        if not test_statements:
             raise InputError("The predictions have no tagged statements, so the tagger's error is unknown.")
-        errors = compute_confusion(test_cases, predictions)
+        errors = compute_confusion(test_statements, predictions)
     scores = [float(score(level)) for level in predictions.levels]
     results = []
-    for topic in (None, *range(topics)):
-        for column in cases.columns:
-            untagged_cases, tagged_cases = (
-                [case for case in candidates if topic in (None, case.topic) and case.column == column]
-                for candidates in (cases.untagged, cases.tagged)
+    for topic in (None, *range(n_topics)):
+        for column in statements.columns:
+            untagged, tagged = (
+                [
+                    statement
+                    for statement in candidates
+                    if topic in (None, statement.topic) and statement.column == column
+                ]
+                for candidates in (statements.untagged, statements.tagged)
             )
-            predicted_cases = [case for case in untagged_cases if case.id in predictions.probabilities]
-            if len(predicted_cases) < MIN_UNTAGGED:
+            predicted_statements = [statement for statement in untagged if statement.id in predictions.probabilities]
+            if len(predicted_statements) < MIN_UNTAGGED:
                 continue
             shares = estimate_shares(
-                predictions.for_cases(predicted_cases), errors, residuals=predictions.residuals, scores=scores,
-                groups=[case.section for case in predicted_cases], samples=samples, seed=seed,
+                predictions.for_statements(predicted_statements), errors, residuals=predictions.residuals,
+                scores=scores, groups=[statement.section for statement in predicted_statements], samples=samples,
+                seed=seed,
             )  # fmt: skip
-            mean, error = _compute_section_mean(tagged_cases)
-            untagged_share = len(untagged_cases) / (len(untagged_cases) + len(tagged_cases))
+            mean, error = _compute_section_mean(tagged)
+            untagged_share = len(untagged) / (len(untagged) + len(tagged))
             joint_score = untagged_share * shares.score + (1 - untagged_share) * mean
             low = joint_score - float(
                 np.hypot(untagged_share * (shares.score - shares.score_low), (1 - untagged_share) * 1.96 * error)
@@ -201,24 +214,22 @@ def estimate_untagged_scores(
             high = joint_score + float(
                 np.hypot(untagged_share * (shares.score_high - shares.score), (1 - untagged_share) * 1.96 * error)
             )
-            results.append(
-                UntaggedScore(topic, column, shares, len(untagged_cases), len(tagged_cases), joint_score, low, high)
-            )
+            results.append(UntaggedScore(topic, column, shares, len(untagged), len(tagged), joint_score, low, high))
     return results
 
 
-def _compute_section_mean(cases: Sequence[TrendStatement]) -> tuple[float, float]:
+def _compute_section_mean(statements: Sequence[TrendStatement]) -> tuple[float, float]:
     """Return the mean score over sections and its standard error (linearised ratio); 0 without statements."""
-    if not cases:
+    if not statements:
         return 0.0, 0.0
-    mean = sum(case.score for case in cases) / len(cases)
+    mean = sum(statement.score for statement in statements) / len(statements)
     residuals: dict[tuple[str, str], float] = defaultdict(float)
-    for case in cases:
-        residuals[case.section] += case.score - mean
+    for statement in statements:
+        residuals[statement.section] += statement.score - mean
     count = len(residuals)
     if count < 2:
         return mean, 2.0  # a single section has no standard error: half the width of the scale
-    return mean, float(np.sqrt(count / (count - 1) * sum(r * r for r in residuals.values())) / len(cases))
+    return mean, float(np.sqrt(count / (count - 1) * sum(r * r for r in residuals.values())) / len(statements))
 
 
 TagUse = Literal["tags", "hardly", "unknown"]
@@ -329,7 +340,7 @@ class TrendAnalysis:
 
     statements: tuple[Statement, ...]
     model: TopicModel
-    cases: TrendStatements
+    trend_statements: TrendStatements
     scores: TrendScores
     coverage: tuple[DocumentCoverage, ...]
     untagged_reports: tuple[UntaggedReport, ...]
@@ -359,30 +370,30 @@ def analyse_trends(
     Args:
         statements: Statements of reports, including untagged ones if there are any.
         model: Topics of the same statements.
-        by: Kind of columns to compare; see :func:`~climassay.confidence.trends.scores.select_cases`.
+        by: Kind of columns to compare; see :func:`~climassay.confidence.trends.scores.select_statements`.
         predictions: Predictions of a tagger; those for tagged statements must be held-out predictions.
         seed: Seed of every bootstrap.
 
     Raises:
         InputError: The topics belong to other statements, or the predictions lack tagged statements.
     """
-    cases = select_cases(statements, model, by)
-    topics = len(model.topics)
+    trend_statements = select_statements(statements, model, by)
+    n_topics = len(model.topics)
     accuracies: list[TopicAccuracy] = []
     untagged_scores: list[UntaggedScore] = []
     if predictions is not None:
-        accuracies = measure_topic_accuracies(select_held_out(cases, predictions), predictions, topics)
-        if any(case.id in predictions.probabilities for case in cases.untagged):
-            untagged_scores = estimate_untagged_scores(cases, predictions, topics, seed=seed)
+        accuracies = measure_topic_accuracies(select_held_out(trend_statements, predictions), predictions, n_topics)
+        if any(statement.id in predictions.probabilities for statement in trend_statements.untagged):
+            untagged_scores = estimate_untagged_scores(trend_statements, predictions, n_topics, seed=seed)
     return TrendAnalysis(
         tuple(statements),
         model,
-        cases,
-        compute_scores(cases, topics, seed=seed),
+        trend_statements,
+        compute_scores(trend_statements, n_topics, seed=seed),
         tuple(count_coverage(statements)),
         tuple(find_untagged_reports(statements)),
         tuple(accuracies),
         tuple(untagged_scores),
-        measure_changes(cases, topics, seed=seed),
+        measure_changes(trend_statements, n_topics, seed=seed),
         seed,
     )

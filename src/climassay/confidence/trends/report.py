@@ -55,8 +55,8 @@ def score_plot(analysis: TrendAnalysis) -> DotPlot:
 def column_plot(analysis: TrendAnalysis) -> DotPlot:
     """Return a plot of the topics' scores in each column, side by side."""
     cells, sizes = analysis.scores.cells, {score.column: score.n for score in analysis.scores.by_column}
-    largest_columns = sorted(analysis.cases.columns, key=lambda column: -sizes[column])[:_MAX_COLUMNS]
-    columns = tuple(column for column in analysis.cases.columns if column in largest_columns)
+    largest_columns = sorted(analysis.trend_statements.columns, key=lambda column: -sizes[column])[:_MAX_COLUMNS]
+    columns = tuple(column for column in analysis.trend_statements.columns if column in largest_columns)
     order = sorted(analysis.scores.by_topic, key=lambda score: -score.value)
     dots = [
         _make_dot(analysis.model.name(score.topic or 0), column, cell)
@@ -64,10 +64,12 @@ def column_plot(analysis: TrendAnalysis) -> DotPlot:
         for column in columns
         if (cell := cells.get((score.topic or 0, column))) is not None and cell.interval is not None
     ]
-    note = f"Bars: 95% interval over sections; only {analysis.cases.kind}s with enough sections on the topic."
-    if len(columns) < len(analysis.cases.columns):
-        note += f" The {_MAX_COLUMNS} {analysis.cases.kind}s with most statements; the table has all."
-    title = f"Score by topic and {analysis.cases.kind}"
+    note = (
+        f"Bars: 95% interval over sections; only {analysis.trend_statements.kind}s with enough sections on the topic."
+    )
+    if len(columns) < len(analysis.trend_statements.columns):
+        note += f" The {_MAX_COLUMNS} {analysis.trend_statements.kind}s with most statements; the table has all."
+    title = f"Score by topic and {analysis.trend_statements.kind}"
     return _make_dot_plot(title, dots, note, together=True, order=columns)
 
 
@@ -75,14 +77,14 @@ def tag_bars(analysis: TrendAnalysis) -> StackedBars:
     """Return stacked bars of the proportion of each tag, one bar per column."""
     bars = [StackedBar(str(score.column), score.counts) for score in analysis.scores.by_column]
     bars.append(StackedBar("all", analysis.scores.overall.counts))
-    return StackedBars(f"Tags by {analysis.cases.kind}", _categories(), tuple(bars))
+    return StackedBars(f"Tags by {analysis.trend_statements.kind}", _make_categories(), tuple(bars))
 
 
 def topic_bars(analysis: TrendAnalysis) -> StackedBars:
     """Return stacked bars of the proportion of each tag, one bar per topic, most confident topic first."""
     order = sorted(analysis.scores.by_topic, key=lambda score: -score.value)
     bars = tuple(StackedBar(analysis.model.name(score.topic or 0), score.counts) for score in order)
-    return StackedBars("Tags by topic", _categories(), bars)
+    return StackedBars("Tags by topic", _make_categories(), bars)
 
 
 def deviation_plot(analysis: TrendAnalysis) -> DotPlot:
@@ -123,7 +125,11 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
         analysis: Analysis of the statements.
         column: Cycle, working group or report whose statements are shown; None for all.
     """
-    tag_by_id = {case.id: case.tag for case in analysis.cases.tagged if column in (None, case.column)}
+    tag_by_id = {
+        statement.id: statement.tag
+        for statement in analysis.trend_statements.tagged
+        if column in (None, statement.column)
+    }
     mapped_statements = [
         statement for statement in analysis.model.statements if statement.x is not None and statement.y is not None
     ]
@@ -167,8 +173,8 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
     return ScatterPlot(
         f"Statements by tag{f', {column}' if column else ''}",
         tuple(point_group for point_group in point_groups if point_group.points),
-        _axis_without_ticks("first direction", x),
-        _axis_without_ticks("second direction", y),
+        _make_axis_without_ticks("first direction", x),
+        _make_axis_without_ticks("second direction", y),
         note,
         small=True,
         wide=column is None,
@@ -205,26 +211,20 @@ def _make_dot(label: str, group: str, score: TopicScore, reference: float | None
 
 
 def _make_dot_plot(
-    title: str,
-    dots: list[Dot],
-    note: str,
-    *,
-    together: bool = False,
-    axis: str = "score",
-    order: tuple[str, ...] = (),
+    title: str, dots: list[Dot], note: str, *, together: bool = False, axis: str = "score", order: tuple[str, ...] = ()
 ) -> DotPlot:
     bounds = [bound for dot in dots for bound in (dot.low, dot.high)] or [-2.0, 2.0]
     bounds += [dot.reference for dot in dots if dot.reference is not None]
     return DotPlot(title, tuple(dots), axis, note, Axis.over(axis, bounds, max_ticks=8), together, order)
 
 
-def _axis_without_ticks(label: str, values: list[float]) -> Axis:
+def _make_axis_without_ticks(label: str, values: list[float]) -> Axis:
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     margin = 0.03 * (high - low) or 1.0
     return Axis(label, low - margin, high + margin, ())
 
 
-def _categories() -> tuple[Category, ...]:
+def _make_categories() -> tuple[Category, ...]:
     return tuple(Category(tag, position) for tag, position in zip(LEVELS, _TAG_POSITIONS, strict=True))
 
 
@@ -234,7 +234,7 @@ _N_SHOWN_DEVIATIONS = 8
 
 def score_table(analysis: TrendAnalysis) -> Table:
     """Return the score of every topic in every column, with intervals and numbers of statements."""
-    columns, scores = analysis.cases.columns, analysis.scores
+    columns, scores = analysis.trend_statements.columns, analysis.scores
     rows = []
     for topic in analysis.model.topics:
         n_by_working_group = Counter(
@@ -249,7 +249,7 @@ def score_table(analysis: TrendAnalysis) -> Table:
             score = scores.cells.get((topic.number, column))
             untagged_reports = (
                 find_gap_reasons(column, n_by_working_group, analysis.untagged_reports)
-                if analysis.cases.kind == "cycle"
+                if analysis.trend_statements.kind == "cycle"
                 else ()
             )
             placeholder = (
@@ -267,7 +267,9 @@ def score_table(analysis: TrendAnalysis) -> Table:
     if any("not tagged" in cell for row in rows for cell in row):
         note += " Not tagged: reports of that cycle on the topic do not tag their statements."
     headings = ["topic", *columns, "all"]
-    return Table.of(f"Score by topic and {analysis.cases.kind}", headings, rows, note=note, strong=[len(rows) - 1])
+    return Table.of(
+        f"Score by topic and {analysis.trend_statements.kind}", headings, rows, note=note, strong=[len(rows) - 1]
+    )
 
 
 def score_rows(analysis: TrendAnalysis) -> Table:
@@ -289,7 +291,7 @@ def score_rows(analysis: TrendAnalysis) -> Table:
         )
         for score in (*results, analysis.scores.overall)
     ]
-    headings = ["topic", analysis.cases.kind, "score", "low", "high", "statements", "sections", *LEVELS]
+    headings = ["topic", analysis.trend_statements.kind, "score", "low", "high", "statements", "sections", *LEVELS]
     return Table.of("Scores", headings, rows, left=2)
 
 
@@ -326,7 +328,7 @@ def deviation_table(analysis: TrendAnalysis) -> Table:
         )
         for deviation in selected_deviations
     ]
-    kind = analysis.cases.kind
+    kind = analysis.trend_statements.kind
     note = (
         f"Difference to the mean of the same {kind}s, so that a topic of a confident {kind} does not look confident "
         "for that alone. Estimates are shrunken towards 0 by their imprecision (normal empirical Bayes). "
@@ -359,7 +361,7 @@ def change_table(analysis: TrendAnalysis) -> Table:
         "why: other findings are assessed, by other authors."
     )
     headings = ["columns", "topic", "earlier", "later", "change", "95% interval", "p (Holm)"]
-    return Table.of(f"Changes between {analysis.cases.kind}s", headings, rows, note=note, left=2, grouped=1)
+    return Table.of(f"Changes between {analysis.trend_statements.kind}s", headings, rows, note=note, left=2, grouped=1)
 
 
 def coverage_table(analysis: TrendAnalysis) -> Table:
@@ -448,7 +450,7 @@ def untagged_table(analysis: TrendAnalysis) -> Table:
         "the sampling of sections and the uncertainty of those errors. They assume that the tagger errs alike on "
         "statements that authors chose not to tag, many of which are not findings." + sample_note
     )
-    headings = ["topic", analysis.cases.kind, "tagged", "untagged, estimated", "untagged", "together"]
+    headings = ["topic", analysis.trend_statements.kind, "tagged", "untagged, estimated", "untagged", "together"]
     return Table.of("Trends with untagged statements tagged", headings, rows, note=note, left=2)
 
 
@@ -482,9 +484,7 @@ def format_p_value(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def significant_deviations(
-    deviations: Sequence[TopicDeviation],
-) -> tuple[list[TopicDeviation], list[TopicDeviation]]:
+def significant_deviations(deviations: Sequence[TopicDeviation]) -> tuple[list[TopicDeviation], list[TopicDeviation]]:
     """Return the topics above and those below the mean with a corrected p-value below 0.05, most extreme first."""
     selected_deviations = [deviation for deviation in deviations if deviation.p_holm < 0.05]
     deviations_above = [deviation for deviation in selected_deviations if deviation.shrunken.value > 0]
@@ -523,14 +523,14 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
         facts: Names and values listed at the end of the page, for example the run's id.
     """
     tables = trend_tables(analysis)
-    kind = analysis.cases.kind
-    plots = [score_plot(analysis), *([column_plot(analysis)] if len(analysis.cases.columns) > 1 else [])]
+    kind = analysis.trend_statements.kind
+    plots = [score_plot(analysis), *([column_plot(analysis)] if len(analysis.trend_statements.columns) > 1 else [])]
     plots = [plot for plot in plots if plot.dots]
     deviations: tuple[Any, ...] = (Prose("Too few topics have statements in enough sections for a comparison."),)
     if "deviations" in tables:
         deviations = (deviation_plot(analysis), tables["deviations"])
     columns = [score.column for score in sorted(analysis.scores.by_column, key=lambda score: -score.n) if score.n]
-    map_columns = sorted(columns[:_MAX_MAPS], key=analysis.cases.columns.index) if len(columns) > 1 else []
+    map_columns = sorted(columns[:_MAX_MAPS], key=analysis.trend_statements.columns.index) if len(columns) > 1 else []
     settings = analysis.model.settings
     sections = [
         Section("In short", tuple(map(Prose, summarise(analysis)))),
@@ -564,7 +564,7 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
 
 def summarise(analysis: TrendAnalysis) -> list[str]:
     """Return a summary of the results in a few sentences."""
-    scores, kind = analysis.scores, analysis.cases.kind
+    scores, kind = analysis.scores, analysis.trend_statements.kind
     overall = scores.overall
     shares = ", ".join(
         f"{tag} {100 * count / overall.n:.1f}%" for tag, count in zip(LEVELS, overall.counts, strict=True) if count
@@ -608,8 +608,10 @@ def summarise(analysis: TrendAnalysis) -> list[str]:
     ]
     if documents_without_levels:
         sentences.append(f"Hardly a sentence has a level of confidence in: {'; '.join(documents_without_levels)}.")
-    if analysis.cases.unknown:
-        sentences.append(f"{analysis.cases.unknown} tagged statements are not in the file of topics, and are left out.")
+    if analysis.trend_statements.unknown:
+        sentences.append(
+            f"{analysis.trend_statements.unknown} tagged statements are not in the file of topics, and are left out."
+        )
     return sentences
 
 
@@ -617,28 +619,30 @@ def trend_data(analysis: TrendAnalysis) -> dict[str, Any]:
     """Return all results of the analysis as JSON-serialisable values."""
     scores, model = analysis.scores, analysis.model
     return {
-        "by": analysis.cases.kind,
-        "columns": list(analysis.cases.columns),
+        "by": analysis.trend_statements.kind,
+        "columns": list(analysis.trend_statements.columns),
         "statements": {
-            "tagged": len(analysis.cases.tagged),
-            "untagged": len(analysis.cases.untagged),
-            "without_topic": sum(case.topic == OUTSIDE for case in analysis.cases.tagged),
-            "unknown": analysis.cases.unknown,
+            "tagged": len(analysis.trend_statements.tagged),
+            "untagged": len(analysis.trend_statements.untagged),
+            "without_topic": sum(statement.topic == OUTSIDE for statement in analysis.trend_statements.tagged),
+            "unknown": analysis.trend_statements.unknown,
         },
         "overall": _score_data(analysis, scores.overall),
         "by_column": [_score_data(analysis, score) for score in scores.by_column],
         "by_topic": [_score_data(analysis, score) for score in scores.by_topic],
         "cells": [_score_data(analysis, score) for score in scores.cells.values()],
         "deviations": [{"name": model.name(d.topic), **asdict(d)} for d in scores.deviations],
-        "changes": [{"name": _topic_name(analysis, c.topic), **asdict(c), "change": c.value} for c in analysis.changes],
+        "changes": [
+            {"name": _find_topic_name(analysis, c.topic), **asdict(c), "change": c.value} for c in analysis.changes
+        ],
         "untagged_reports": [asdict(report) for report in analysis.untagged_reports],
         "coverage": [{**asdict(coverage), "share": coverage.share} for coverage in analysis.coverage],
         "tagger": [asdict(accuracy) for accuracy in analysis.accuracies],
-        "untagged": [{"name": _topic_name(analysis, score.topic), **asdict(score)} for score in analysis.untagged],
+        "untagged": [{"name": _find_topic_name(analysis, score.topic), **asdict(score)} for score in analysis.untagged],
     }
 
 
-def _topic_name(analysis: TrendAnalysis, topic: int | None) -> str | None:
+def _find_topic_name(analysis: TrendAnalysis, topic: int | None) -> str | None:
     return None if topic is None else analysis.model.name(topic)
 
 
@@ -649,7 +653,7 @@ def _format_with_interval(score: TopicScore) -> str:
 def _score_data(analysis: TrendAnalysis, score: TopicScore) -> dict[str, Any]:
     return {
         "topic": score.topic,
-        "name": _topic_name(analysis, score.topic),
+        "name": _find_topic_name(analysis, score.topic),
         "column": score.column,
         "score": score.value,
         "low": score.interval.low if score.interval else None,

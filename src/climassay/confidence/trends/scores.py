@@ -65,7 +65,9 @@ class TrendStatements:
     """Number of tagged statements that were omitted because the topic model does not contain them."""
 
 
-def select_cases(statements: Sequence[Statement], model: TopicModel, by: ColumnKind | None = None) -> TrendStatements:
+def select_statements(
+    statements: Sequence[Statement], model: TopicModel, by: ColumnKind | None = None
+) -> TrendStatements:
     """Select the statements to compare and assign them to topics and columns.
 
     Args:
@@ -81,7 +83,7 @@ def select_cases(statements: Sequence[Statement], model: TopicModel, by: ColumnK
     has_groups = any(statement.working_group for statement in unique_statements)
     column_kind: ColumnKind = by or ("cycle" if has_cycles else "working group" if has_groups else "report")
     attribute = {"cycle": "cycle", "working group": "working_group", "report": "report"}[column_kind]
-    cases = [
+    trend_statements = [
         TrendStatement(
             id=statement.id,
             topic=topic,
@@ -93,19 +95,19 @@ def select_cases(statements: Sequence[Statement], model: TopicModel, by: ColumnK
         for statement in unique_statements
         if (topic := model.topic_of(statement.id)) is not None and (topic != OUTSIDE or statement.tag is not None)
     ]
-    tagged_cases = tuple(case for case in cases if case.tag is not None)
-    if not tagged_cases:
+    tagged = tuple(statement for statement in trend_statements if statement.tag is not None)
+    if not tagged:
         raise InputError("No tagged statement has a topic: make the topics from this file of statements.")
 
-    def order(column: str) -> tuple[int, str]:
+    def sort_key(column: str) -> tuple[int, str]:
         if column.startswith(("WG", "AR")):
             return 0, column
         return {"SYR": 1, "other": 3}.get(column, 2), column
 
-    columns = tuple(sorted({case.column for case in cases}, key=order))
-    untagged_cases = tuple(case for case in cases if case.tag is None)
-    n_unknown = sum(statement.tag is not None for statement in unique_statements) - len(tagged_cases)
-    return TrendStatements(column_kind, columns, tagged_cases, untagged_cases, n_unknown)
+    columns = tuple(sorted({statement.column for statement in trend_statements}, key=sort_key))
+    untagged = tuple(statement for statement in trend_statements if statement.tag is None)
+    n_unknown = sum(statement.tag is not None for statement in unique_statements) - len(tagged)
+    return TrendStatements(column_kind, columns, tagged, untagged, n_unknown)
 
 
 MIN_SECTIONS = 5
@@ -142,8 +144,7 @@ class TopicDeviation:
 
     topic: int
     raw: Estimate
-    """Mean difference between the topic's statements and the means of their columns; ``n`` is the number of
-    sections."""
+    """Difference before shrinkage; its ``n`` is the number of sections."""
     shrunken: Estimate
     """Difference shrunk towards 0; the greater its standard error, the greater the shrinkage."""
     p: float
@@ -164,24 +165,26 @@ class TrendScores:
     """Deviations of the topics with enough sections, most confident topic first."""
 
 
-def compute_scores(cases: TrendStatements, topics: int, *, resamples: int = N_RESAMPLES, seed: int = 0) -> TrendScores:
+def compute_scores(
+    statements: TrendStatements, n_topics: int, *, resamples: int = N_RESAMPLES, seed: int = 0
+) -> TrendScores:
     """Compute the mean confidence score of each topic, each column, and each topic in each column.
 
     A column has the statements of one report, working group or assessment cycle, see :data:`ColumnKind`.
 
     Args:
-        cases: Tagged statements; those without a topic count only in the scores of columns and in the overall score.
-        topics: Number of topics.
+        statements: Statements; tagged ones without a topic count only in the scores of columns and overall.
+        n_topics: Number of topics.
         resamples: Number of bootstrap samples of sections.
         seed: Seed of the bootstrap.
     """
-    sections = _SectionSums(cases, topics, resamples, seed)
-    by_topic = tuple(sections.score(topic, None) for topic in range(topics))
-    by_column = tuple(sections.score(None, column) for column in cases.columns)
+    sections = _SectionSums(statements, n_topics, resamples, seed)
+    by_topic = tuple(sections.score(topic, None) for topic in range(n_topics))
+    by_column = tuple(sections.score(None, column) for column in statements.columns)
     cells = {
         (topic, column): result
-        for topic in range(topics)
-        for column in cases.columns
+        for topic in range(n_topics)
+        for column in statements.columns
         if (result := sections.score(topic, column)).n
     }
     return TrendScores(by_topic, by_column, cells, sections.score(None, None), sections.deviations(by_topic))
@@ -190,20 +193,22 @@ def compute_scores(cases: TrendStatements, topics: int, *, resamples: int = N_RE
 class _SectionSums:
     """Sums of scores and counts by section, topic and column, with the weights of sections in bootstrap samples."""
 
-    def __init__(self, cases: TrendStatements, topics: int, resamples: int, seed: int) -> None:
-        sections = {name: index for index, name in enumerate(sorted({case.section for case in cases.tagged}))}
-        self.columns = list(cases.columns)
+    def __init__(self, statements: TrendStatements, n_topics: int, resamples: int, seed: int) -> None:
+        sections = {
+            name: index for index, name in enumerate(sorted({statement.section for statement in statements.tagged}))
+        }
+        self.columns = list(statements.columns)
         indices = (
-            np.array([sections[case.section] for case in cases.tagged]),
-            np.array([topics if case.topic == OUTSIDE else case.topic for case in cases.tagged]),
-            np.array([self.columns.index(case.column) for case in cases.tagged]),
+            np.array([sections[statement.section] for statement in statements.tagged]),
+            np.array([n_topics if statement.topic == OUTSIDE else statement.topic for statement in statements.tagged]),
+            np.array([self.columns.index(statement.column) for statement in statements.tagged]),
         )
-        shape = (len(sections), topics + 1, len(self.columns))
+        shape = (len(sections), n_topics + 1, len(self.columns))
         self.sums, self.counts = np.zeros(shape), np.zeros(shape)
         """Shape [sections, topics + 1, columns]; the last topic is for statements without one."""
-        np.add.at(self.sums, indices, [float(case.score) for case in cases.tagged])
+        np.add.at(self.sums, indices, [float(statement.score) for statement in statements.tagged])
         np.add.at(self.counts, indices, 1.0)
-        self.tags = Counter((case.topic, case.column, case.tag) for case in cases.tagged)
+        self.tags = Counter((statement.topic, statement.column, statement.tag) for statement in statements.tagged)
         generator, size = np.random.default_rng(seed), len(sections)
         self.weights = generator.multinomial(size, np.full(size, 1 / size), size=resamples).astype(np.float64)
         """Shape [resamples, sections]."""
@@ -323,27 +328,29 @@ class TopicChange:
         return self.means[1] - self.means[0]
 
 
-def measure_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tuple[TopicChange, ...]:
+def measure_changes(statements: TrendStatements, n_topics: int, *, seed: int = 0) -> tuple[TopicChange, ...]:
     """Return the changes between consecutive cycles, or between two reports.
 
     Returns:
         Changes by pair of columns. For each pair, the change of all topics together comes first. Topics with at least
         five sections in both columns follow, from the greatest increase to the greatest decrease.
     """
-    if cases.kind != "cycle" and (cases.kind != "report" or len(cases.columns) != 2):
+    if statements.kind != "cycle" and (statements.kind != "report" or len(statements.columns) != 2):
         return ()
     results: list[TopicChange] = []
-    for earlier_column, later_column in pairwise(cases.columns):
-        pair_cases = [case for case in cases.tagged if case.column in (earlier_column, later_column)]
-        overall_change = _measure_change(None, pair_cases, earlier_column, later_column, seed)
+    for earlier_column, later_column in pairwise(statements.columns):
+        pair_statements = [
+            statement for statement in statements.tagged if statement.column in (earlier_column, later_column)
+        ]
+        overall_change = _measure_change(None, pair_statements, earlier_column, later_column, seed)
         if overall_change is None:
             continue
         by_topic: dict[int, list[TrendStatement]] = {}
-        for case in pair_cases:
-            by_topic.setdefault(case.topic, []).append(case)
+        for statement in pair_statements:
+            by_topic.setdefault(statement.topic, []).append(statement)
         candidates = (
             _measure_change(number, by_topic.get(number, ()), earlier_column, later_column, seed)
-            for number in range(topics)
+            for number in range(n_topics)
         )
         changes = [change for change in candidates if change is not None]
         corrected_p_values = holm([change.p for change in changes]) if changes else []
@@ -353,14 +360,14 @@ def measure_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tu
 
 
 def _measure_change(
-    topic: int | None, cases: Sequence[TrendStatement], earlier_column: str, later_column: str, seed: int
+    topic: int | None, statements: Sequence[TrendStatement], earlier_column: str, later_column: str, seed: int
 ) -> TopicChange | None:
     """Return the change of one topic; None if either column has too few sections."""
     from scipy.special import stdtrit  # scipy.stats takes a second to import.
 
     sections: dict[tuple[str, tuple[str, str]], list[int]] = {}
-    for case in cases:
-        sections.setdefault((case.column, case.section), []).append(case.score)
+    for statement in statements:
+        sections.setdefault((statement.column, statement.section), []).append(statement.score)
     names = sorted(sections)
     is_later = np.array([column == later_column for column, _ in names], dtype=bool)
     sizes = (int((~is_later).sum()), int(is_later.sum()))
@@ -390,15 +397,15 @@ def _measure_change(
 def _compute_permutation_p(
     is_later: NDArray[np.bool_], sums: FloatArray, counts: FloatArray, generator: np.random.Generator
 ) -> float:
-    def ratios(later_masks: NDArray[np.bool_]) -> FloatArray:
+    def compute_ratios(later_masks: NDArray[np.bool_]) -> FloatArray:
         differences, errors, _ = _compute_mean_differences(later_masks, sums, counts)
         return np.abs(differences) / np.maximum(errors, 1e-9)
 
-    (observed_ratio,) = ratios(is_later[None])
+    (observed_ratio,) = compute_ratios(is_later[None])
     n_beyond, n_drawn = 0, 0
     for count in (_N_FIRST_PERMUTATIONS, N_PERMUTATIONS - _N_FIRST_PERMUTATIONS):
         later_masks = generator.permuted(np.broadcast_to(is_later, (count, len(is_later))), axis=1)
-        n_beyond += int((ratios(later_masks) >= observed_ratio - 1e-9).sum())
+        n_beyond += int((compute_ratios(later_masks) >= observed_ratio - 1e-9).sum())
         n_drawn += count
         if (n_beyond + 1) / (n_drawn + 1) > _MAX_FIRST_P:
             break

@@ -133,7 +133,7 @@ def _read_package(book: zipfile.ZipFile, source: str) -> tuple[list[str], dict[s
         namespace, _, name = element.tag.rpartition("}")
         if namespace.endswith("purl.org/dc/elements/1.1/") and element.text and (text := clean(element.text)):
             fields.setdefault(name, text)
-    # Each page once: a short list that names a long page over and over would be a long book.
+    # Duplicates are removed, since a short list that names a long page many times would make a long book.
     return list(dict.fromkeys(pages))[:MAX_PAGES], fields
 
 

@@ -33,9 +33,9 @@ class FileReader:
     magic: bytes = b""
     """First bytes of files of this type, used if the file name ending is unknown; empty if files of this type
     differ in their first bytes."""
-    paged: bool = False
+    reports_pages: bool = False
     """Whether ``read`` accepts a page callback as an additional argument."""
-    packed: bool = False
+    is_compressed: bool = False
     """Whether ``read`` receives gzip-compressed content without prior decompression."""
 
 
@@ -113,7 +113,7 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
         raise DocumentError(
             f"{source} is of an unknown kind; names must end in one of {known_endings} (each may have .gz after it)."
         )
-    if data.startswith(_GZIP) and not READERS[kind].packed:
+    if data.startswith(_GZIP) and not READERS[kind].is_compressed:
         try:
             data = decompress(data, max_bytes)
         except OSError as error:
@@ -153,7 +153,7 @@ def read(
     try:
         _, kind, data = open_file(path, options.max_bytes, name)
         file_reader = READERS[kind]
-        content = file_reader.read(data, name, options, *((on_page,) if file_reader.paged else ()))
+        content = file_reader.read(data, name, options, *((on_page,) if file_reader.reports_pages else ()))
     except DocumentError as error:
         return ReadResult(name, (), (Skipped(name, str(error)),))
     result = content if isinstance(content, ReadResult) else ReadResult(name, (content,))

@@ -199,17 +199,17 @@ class _HtmlWriter:
         """Name of the open element that contains a script or style; empty outside such elements."""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        tag = _local_name(name)
+        tag = _remove_namespace(name)
         self._raw = tag if tag in ("script", "style") else ""
         attribute_text = "".join(
-            f' {"epub:type" if name.endswith("/ops type") else _local_name(name)}="{escape(value)}"'
+            f' {"epub:type" if name.endswith("/ops type") else _remove_namespace(name)}="{escape(value)}"'
             for name, value in attributes.items()
         )
         self.pieces.append(f"<{tag}{attribute_text}>")
 
     def end(self, name: str) -> None:
         """Write an end tag, unless the element is void in HTML."""
-        tag = _local_name(name)
+        tag = _remove_namespace(name)
         self._raw = ""
         if tag not in _VOID_TAGS:
             self.pieces.append(f"</{tag}>")
@@ -224,7 +224,7 @@ class _HtmlWriter:
 
 
 @lru_cache(1024)
-def _local_name(name: str) -> str:
+def _remove_namespace(name: str) -> str:
     """Return the name of an element or attribute without its namespace, in lower case."""
     local_name = name.rpartition(" ")[2].lower()
     return "div" if local_name in _RAW_IN_HTML else local_name

@@ -72,8 +72,7 @@ _NAVIGATION_NAME = re.compile(
 )
 """Pattern of class names and ids that only navigation and advertising have."""
 _AMBIGUOUS_NAME = re.compile(
-    rf"{_PREFIX}(?:share|social|sidebar|related|comments?|promos?|banner|menu|noprint|teasers?){_SUFFIX}",
-    re.IGNORECASE,
+    rf"{_PREFIX}(?:share|social|sidebar|related|comments?|promos?|banner|menu|noprint|teasers?){_SUFFIX}", re.IGNORECASE
 )
 """Pattern of class names and ids that both navigation and content sections may have."""
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)

@@ -67,7 +67,7 @@ _NO_TITLE = re.compile(
 )
 
 
-@reader("pdf", ".pdf", magic=b"%PDF-", paged=True)
+@reader("pdf", ".pdf", magic=b"%PDF-", reports_pages=True)
 def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallback | None = None) -> ReadResult:
     """Read a PDF file.
 

@@ -73,7 +73,9 @@ def drop_line_numbers(pages: Sequence[PdfPage], omitted_counts: OmittedCounts) -
     page_chains = [
         (page, chain)
         for page, chain in page_chains
-        if _has_enough_numbers(chain) and not _is_crossed(chain, page) and not _is_crossed(chain, page, page.height)
+        if len(chain.numbers) >= MIN_NUMBERS.get(chain.step, MIN_SPARSE_NUMBERS)
+        and not _is_crossed(chain, page)
+        and not _is_crossed(chain, page, page.height)
     ]
     if not page_chains or not _are_beside_prose(page_chains):
         return
@@ -182,10 +184,6 @@ def _find_longest_chain(numbers: Sequence[_Number], step: int) -> list[_Number]:
         chain.append(numbers[index])
         index = previous_indices[index]
     return chain[::-1]
-
-
-def _has_enough_numbers(chain: _Chain) -> bool:
-    return len(chain.numbers) >= MIN_NUMBERS.get(chain.step, MIN_SPARSE_NUMBERS)
 
 
 def _is_crossed(chain: _Chain, page: PdfPage, margin: float = 1.0) -> bool:

@@ -55,7 +55,7 @@ class Paragraph:
     table: PdfTable | None = None
     caption: str = ""
     """Caption of the table, if the paragraph is a table."""
-    _joined: tuple[int, str] = (0, "")
+    _joined_text: tuple[int, str] = (0, "")
 
     @property
     def first(self) -> Line:
@@ -80,9 +80,9 @@ class Paragraph:
     @property
     def text(self) -> str:
         """Joined text of the lines, with a placeholder for each hyphen at a line end (see ``join_hyphens``)."""
-        if self._joined[0] != len(self.lines):
-            self._joined = (len(self.lines), join_lines(self.lines))
-        return self._joined[1]
+        if self._joined_text[0] != len(self.lines):
+            self._joined_text = (len(self.lines), join_lines(self.lines))
+        return self._joined_text[1]
 
 
 def ends_sentence(text: str) -> bool:
@@ -445,7 +445,7 @@ class _Heading:
     text: str
     size: float
     bold: bool
-    boxed: bool
+    is_boxed: bool
     """Whether the heading is the title of a box, whose number does not belong to the numbering of sections."""
     depth: int | None
     """Depth of the section number, for example 3 for 7.2.1; None if the heading has no number."""
@@ -508,7 +508,7 @@ class BlockBuilder:
         self._current_paragraph = paragraph
         if NUMBERED.match(paragraph.first.text):
             # A numbered statement is no longer part of the box before it.
-            while self._heading_stack and self._heading_stack[-1].boxed:
+            while self._heading_stack and self._heading_stack[-1].is_boxed:
                 self._end_section()
         self._append_paragraph(paragraph)
 
@@ -649,8 +649,10 @@ def _continues(previous: Paragraph, paragraph: Paragraph) -> bool:
 def _ends_section(heading: _Heading, heading_above: _Heading) -> bool:
     if heading.depth is not None and heading_above.depth is not None:
         return heading_above.depth >= heading.depth
-    if heading.boxed or heading_above.boxed:
-        return heading_above.boxed and (heading.boxed or heading.depth is not None or heading.size > heading_above.size)
+    if heading.is_boxed or heading_above.is_boxed:
+        return heading_above.is_boxed and (
+            heading.is_boxed or heading.depth is not None or heading.size > heading_above.size
+        )
     if abs(heading_above.size - heading.size) > 0.3:
         return heading_above.size < heading.size
     return heading.bold >= heading_above.bold

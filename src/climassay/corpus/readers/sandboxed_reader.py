@@ -64,10 +64,10 @@ def read_sandboxed(
         except SandboxError as error:
             reason = f"{source} cannot be read: the reader broke off because {error} (damaged or too intricate)."
             return ReadResult(source, (), (Skipped(source, reason),))
-    return _result_from_data(result)
+    return _restore_result(result)
 
 
-def _result_from_data(data: dict[str, Any]) -> ReadResult:
+def _restore_result(data: dict[str, Any]) -> ReadResult:
     # Without pydantic, which refuses file names that are not UTF-8.
     for fields in data["documents"]:
         fields["blocks"] = tuple(Block(**block | {"headings": tuple(block["headings"])}) for block in fields["blocks"])

@@ -82,10 +82,7 @@ _UNITS = frozenset(
 _AMBIGUOUS_UNITS = frozenset({"a", "in", "A", "min", "sec"})
 """Unit symbols that are also English words."""
 _FUNCTIONS = frozenset(
-    [
-        *("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh", "log", "ln", "exp", "det", "dx", "dy", "dz"),
-        *("dt", "dr"),
-    ]
+    [*("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh", "log", "ln", "exp", "det", "dx", "dy", "dz"), *("dt", "dr")]
 )
 MAX_UNIT_EXPONENT = 9
 MAX_FORMULA_CHARACTERS = 9
@@ -176,7 +173,7 @@ class _LineJoiner:
             self.n_note_marks += 1
             self._has_gap = True
 
-    def add_subscript(self, text: str, following: str) -> None:
+    def add_subscript(self, text: str, following_text: str) -> None:
         """Append a subscript: plain after letters (``CO2``), subscript characters beside digits (``log₁₀5``)."""
         if not text:
             return
@@ -187,16 +184,16 @@ class _LineJoiner:
             self.add(f"_{text}")
         elif (
             text.isdigit()
-            and (last_character.isdigit() or following[:1].isdigit())
+            and (last_character.isdigit() or following_text[:1].isdigit())
             and last_character not in ("/", "⁄")
         ):
             self.add(text.translate(_SUBSCRIPTS))
         else:
             self.add(text)
-            self._has_gap = text[-1].isdigit() and following[:1].isdigit()
+            self._has_gap = text[-1].isdigit() and following_text[:1].isdigit()
         self._is_after_subscript = True
 
-    def add_superscript(self, part: TextPart, following: str, *, is_fraction: bool, is_bound: bool) -> None:
+    def add_superscript(self, part: TextPart, following_text: str, *, is_fraction: bool, is_bound: bool) -> None:
         """Append a superscript according to its meaning, or count it as a note mark."""
         text = part.text.strip()
         text_before = self._tail
@@ -213,7 +210,7 @@ class _LineJoiner:
             and not _POWER_OF_TEN.search(text_before)
         ):
             self.add(f" {text}")
-        elif self._is_note(text, text_before, following, part.is_note_like):
+        elif self._is_note(text, text_before, following_text, part.is_note_like):
             self.count_note(text)
         else:
             self.add_exponent(text)

@@ -42,7 +42,7 @@ _DOCUMENT_NAMES = ("docid", "documentid", "document", "doc", "book", "textbook",
 _NON_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 
 
-def find_columns(names: Sequence[str], chosen: TableColumns, source: str) -> TableColumns:
+def find_columns(names: Sequence[str], requested_columns: TableColumns, source: str) -> TableColumns:
     """Return the columns of a table. Columns that the user did not choose are found by common names.
 
     Raises:
@@ -57,9 +57,9 @@ def find_columns(names: Sequence[str], chosen: TableColumns, source: str) -> Tab
             raise DocumentError(f"{source} has no column {name!r}; its columns are: {listed_columns}.")
         return column
 
-    chosen_names = {field: getattr(chosen, field) for field in _USUAL_NAMES}
+    chosen_names = {field: getattr(requested_columns, field) for field in _USUAL_NAMES}
     fields = {field: None if name is None else find_chosen(name) for field, name in chosen_names.items()}
-    document_columns = tuple(map(find_chosen, chosen.document))
+    document_columns = tuple(map(find_chosen, requested_columns.document))
     names_by_key = {_NON_ALPHANUMERIC.sub("", name.lower()): name for name in reversed(names)}
     used_columns = {name for name in fields.values() if name}
     for field, usual_names in _USUAL_NAMES.items():
@@ -200,7 +200,7 @@ def _read_workbook(data: bytes, source: str) -> TableRows:
         table = read_workbook(data)
     except ValueError as error:
         raise DocumentError(f"{source} is not a readable workbook: {error}.") from None
-    return _with_problems(table, source)
+    return _add_problems(table, source)
 
 
 def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> TableRows:
@@ -208,10 +208,10 @@ def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> TableRo
         table = read_delimited(decode(data, source), delimiter)
     except ValueError as error:
         raise DocumentError(f"{source} is not a readable table ({error}).") from None
-    return _with_problems(table, source)
+    return _add_problems(table, source)
 
 
-def _with_problems(table: DelimitedTable, source: str) -> TableRows:
+def _add_problems(table: DelimitedTable, source: str) -> TableRows:
     """Return the rows of a table, with problems for lines above the header and for rows with too many cells."""
     problems = []
     if table.lines_above:
@@ -282,4 +282,4 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[bytes, str], TableRows]]] =
 
 
 for _kind, (_endings, _) in _READERS.items():
-    reader(_kind, *_endings, packed=_kind in ("parquet", "xlsx"))(partial(read_table, kind=_kind))
+    reader(_kind, *_endings, is_compressed=_kind in ("parquet", "xlsx"))(partial(read_table, kind=_kind))

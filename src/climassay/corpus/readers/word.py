@@ -135,7 +135,7 @@ def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list
 
 
 def _convert(parts: list[ET.Element]) -> str:
-    document = _new_element("document", [_new_element("body", parts)])
+    document = _make_element("document", [_make_element("body", parts)])
     reduced_file = io.BytesIO()
     with zipfile.ZipFile(reduced_file, "w") as file:
         file.writestr("word/document.xml", ET.tostring(document, "utf-8"))
@@ -240,30 +240,30 @@ def _check_nesting(root: ET.Element, source: str) -> None:
 
 
 def _read_style(element: ET.Element) -> _WordStyle:
-    level = _value(element, "pPr/outlineLvl")
+    level = _read_value(element, "pPr/outlineLvl")
     return _WordStyle(
-        name=_value(element, "name") or "",
-        based_on=_value(element, "basedOn"),
+        name=_read_value(element, "name") or "",
+        based_on=_read_value(element, "basedOn"),
         outline_level=int(level) if level and level.isdecimal() else None,
-        vertical=_vertical_alignment(element.find(f"{_WORD}rPr")),
+        vertical=_find_vertical_alignment(element.find(f"{_WORD}rPr")),
         hidden=_is_on(element.find(f"{_WORD}rPr"), "vanish"),
     )
 
 
-def _value(element: ET.Element, path: str) -> str | None:
+def _read_value(element: ET.Element, path: str) -> str | None:
     element_value = element.find("/".join(_WORD + name for name in path.split("/")))
     return None if element_value is None else element_value.get(f"{_WORD}val")
 
 
-def _vertical_alignment(properties: ET.Element | None) -> str | None:
+def _find_vertical_alignment(properties: ET.Element | None) -> str | None:
     """Return the vertical alignment of a text run.
 
     A position above or below the baseline counts as superscript or subscript.
     """
     if properties is None:
         return None
-    position = _value(properties, "position")
-    if (alignment := _value(properties, "vertAlign")) is not None or position is None:
+    position = _read_value(properties, "position")
+    if (alignment := _read_value(properties, "vertAlign")) is not None or position is None:
         return alignment
     try:
         half_points = int(position)
@@ -283,20 +283,20 @@ def _has_text(element: ET.Element) -> bool:
     return any((part.text or "").strip() for tag in texts for part in element.iter(tag))
 
 
-def _new_element(tag: str, children: Iterable[ET.Element] = (), **attributes: str) -> ET.Element:
+def _make_element(tag: str, children: Iterable[ET.Element] = (), **attributes: str) -> ET.Element:
     element = ET.Element(_WORD + tag, {_WORD + name: value for name, value in attributes.items()})
     element.extend(children)
     return element
 
 
-def _new_text_run(text: str) -> ET.Element:
-    run = _new_element("r", [])
+def _make_text_run(text: str) -> ET.Element:
+    run = _make_element("r", [])
     ET.SubElement(run, f"{_WORD}t").text = text
     return run
 
 
 def _set_style(paragraph: ET.Element, style: str) -> None:
-    paragraph.insert(0, _new_element("pPr", [_new_element("pStyle", val=style)]))
+    paragraph.insert(0, _make_element("pPr", [_make_element("pStyle", val=style)]))
 
 
 class _Simplifier:
@@ -321,12 +321,12 @@ class _Simplifier:
 
     def simplify(self) -> ET.Element:
         """Return the simplified body, in which paragraphs keep only a style and text runs only a vertical alignment."""
-        body = _new_element("body", self._rewrite_all(self._package.body))
+        body = _make_element("body", self._rewrite_all(self._package.body))
         self._drop_field_codes(body)
         for container in (body, *body.iter(f"{_WORD}tc")):
             _join_paragraphs(container)
         for paragraph in body.findall(f"{_WORD}p"):
-            if paragraph.find(f"{_WORD}pPr") is not None and len(_plain_text(paragraph)) > MAX_HEADING_LENGTH:
+            if paragraph.find(f"{_WORD}pPr") is not None and len(_extract_text(paragraph)) > MAX_HEADING_LENGTH:
                 del paragraph[0]
         self.omitted_counts["headers and footers"] += self._package.n_running_texts
         return body
@@ -348,9 +348,9 @@ class _Simplifier:
         if tag in _UNWRAPPED_TAGS:
             return self._rewrite_all(element)
         if tag in _SPACES:
-            return [_new_element(_SPACES[tag])]
+            return [_make_element(_SPACES[tag])]
         if tag in (f"{MATH}oMath", f"{MATH}oMathPara"):
-            return [_new_text_run(f" {format_equation(element)} ")]
+            return [_make_text_run(f" {format_equation(element)} ")]
         if tag == f"{_COMPATIBILITY}AlternateContent":
             return self._rewrite_all(_choose_branch(element))
         if tag == f"{_WORD}tbl":
@@ -361,7 +361,7 @@ class _Simplifier:
             self.omitted_counts[_COUNTED_KINDS[tag]] += 1
         return []
 
-    def _style_chain(self, style_id: str | None) -> Iterator[_WordStyle]:
+    def _iterate_styles(self, style_id: str | None) -> Iterator[_WordStyle]:
         for _ in range(_MAX_BASED_ON):
             style = self._styles.get(style_id or "")
             if style is None:
@@ -370,7 +370,7 @@ class _Simplifier:
             style_id = style.based_on
 
     def _rewrite_paragraph(self, element: ET.Element) -> list[ET.Element]:
-        chain = list(self._style_chain(_value(element, "pPr/pStyle")))
+        chain = list(self._iterate_styles(_read_value(element, "pPr/pStyle")))
         if any(_CONTENTS.fullmatch(style.name) for style in chain):
             self.omitted_counts["entries of the table of contents"] += 1
             return []
@@ -380,10 +380,10 @@ class _Simplifier:
         parts = self._rewrite_all(element)
         # Hidden runs were counted; at most one hidden paragraph is reported.
         self.omitted_counts["hidden paragraphs"] = min(self.omitted_counts["hidden paragraphs"], n_hidden + 1)
-        paragraph = _new_element("p", parts)
+        paragraph = _make_element("p", parts)
         if not self.title and chain and chain[0].name.lower() == "title":
-            self.title = clean(_plain_text(paragraph))
-        level = _heading_level(element, chain)
+            self.title = clean(_extract_text(paragraph))
+        level = _find_heading_level(element, chain)
         if level and not self._table_depth:
             _set_style(paragraph, f"Heading{level}")
         if element.find(f"{_WORD}pPr/{_WORD}rPr/{_WORD}del") is not None:
@@ -401,21 +401,23 @@ class _Simplifier:
 
     def _rewrite_run(self, element: ET.Element) -> list[ET.Element]:
         properties = element.find(f"{_WORD}rPr")
-        style_id = None if properties is None else _value(properties, "rStyle")
-        chain = [*self._style_chain(style_id), *self._paragraph_styles]
+        style_id = None if properties is None else _read_value(properties, "rStyle")
+        chain = [*self._iterate_styles(style_id), *self._paragraph_styles]
         hidden = _is_on(properties, "vanish")
         if hidden is None:
             hidden = next((style.hidden for style in chain if style.hidden is not None), False)
         if hidden:
             self.omitted_counts["hidden paragraphs"] += _has_text(element)
             return []
-        vertical = _vertical_alignment(properties) or next((style.vertical for style in chain if style.vertical), None)
+        vertical = _find_vertical_alignment(properties) or next(
+            (style.vertical for style in chain if style.vertical), None
+        )
         fonts = None if properties is None else properties.find(f"{_WORD}rFonts")
         font = None if fonts is None else fonts.get(f"{_WORD}ascii") or fonts.get(f"{_WORD}hAnsi")
-        run_properties = [_new_element("vertAlign", val=vertical)] if vertical else []
+        run_properties = [_make_element("vertAlign", val=vertical)] if vertical else []
         if _is_on(properties, "strike") or _is_on(properties, "dstrike"):
-            run_properties.append(_new_element("strike"))  # omitted and counted, as in web pages
-        run = _new_element("r", [_new_element("rPr", run_properties)] if run_properties else [])
+            run_properties.append(_make_element("strike"))  # omitted and counted, as in web pages
+        run = _make_element("r", [_make_element("rPr", run_properties)] if run_properties else [])
         for child in element:
             if child.tag == f"{_WORD}sym":
                 code = child.get(f"{_WORD}char", "")
@@ -443,7 +445,7 @@ class _Simplifier:
                 self.omitted_counts["symbols without a Unicode character"] += 1
             else:
                 decoded_text += character
-        result = _new_element("t")
+        result = _make_element("t")
         result.text = decoded_text
         return result
 
@@ -457,7 +459,7 @@ class _Simplifier:
         parts = self._rewrite_all(note)
         for part in parts:
             if part.tag == f"{_WORD}p":
-                part.insert(0, _new_text_run(_NOTE_MARK))
+                part.insert(0, _make_text_run(_NOTE_MARK))
         self._table_depth = depth
         self._pending_notes = [*outer_notes, *parts]
 
@@ -489,20 +491,20 @@ class _Simplifier:
         remaining_rows = [row for row in rows if row.find(f"{_WORD}trPr/{_WORD}del") is None]
         self.omitted_counts["tracked deletions"] += len(rows) - len(remaining_rows)
         self._table_depth += 1
-        table = _new_element("tbl", map(self._rewrite_row, remaining_rows))
+        table = _make_element("tbl", map(self._rewrite_row, remaining_rows))
         self._table_depth -= 1
         return [table, *self._pop_notes()]
 
     def _rewrite_row(self, element: ET.Element) -> ET.Element:
-        row = _new_element("tr")
+        row = _make_element("tr")
         if (header := element.find(f"{_WORD}trPr/{_WORD}tblHeader")) is not None:
-            row.append(_new_element("trPr", [header]))
-        if n_cells_before := _parse_count(_value(element, "trPr/gridBefore")):
-            row.append(_new_cell(n_cells_before))
+            row.append(_make_element("trPr", [header]))
+        if n_cells_before := _parse_count(_read_value(element, "trPr/gridBefore")):
+            row.append(_make_cell(n_cells_before))
         for source_cell in _iterate_children(element, f"{_WORD}tc"):
-            n_columns = _parse_count(_value(source_cell, "tcPr/gridSpan")) or 1
+            n_columns = _parse_count(_read_value(source_cell, "tcPr/gridSpan")) or 1
             merge_element = source_cell.find(f"{_WORD}tcPr/{_WORD}vMerge")
-            cell = _new_cell(n_columns, [] if merge_element is None else [merge_element])
+            cell = _make_cell(n_columns, [] if merge_element is None else [merge_element])
             parts = self._rewrite_all(source_cell)
             non_empty_parts = [part for part in parts if part.tag != f"{_WORD}p" or len(part)]
             if len(non_empty_parts) == 1 and non_empty_parts[0].tag == f"{_WORD}p":
@@ -556,9 +558,9 @@ def _iterate_children(element: ET.Element, tag: str) -> Iterator[ET.Element]:
             yield from _iterate_children(child, tag)
 
 
-def _new_cell(n_columns: int, properties: Iterable[ET.Element] = ()) -> ET.Element:
-    return _new_element(
-        "tc", [_new_element("tcPr", [_new_element("gridSpan", val=str(min(n_columns, MAX_COLUMNS))), *properties])]
+def _make_cell(n_columns: int, properties: Iterable[ET.Element] = ()) -> ET.Element:
+    return _make_element(
+        "tc", [_make_element("tcPr", [_make_element("gridSpan", val=str(min(n_columns, MAX_COLUMNS))), *properties])]
     )
 
 
@@ -566,9 +568,9 @@ def _parse_count(value: str | None) -> int:
     return int(value) if value and value.isdecimal() else 0
 
 
-def _heading_level(paragraph: ET.Element, chain: list[_WordStyle]) -> int | None:
+def _find_heading_level(paragraph: ET.Element, chain: list[_WordStyle]) -> int | None:
     """Return the level of a heading, 1 to 6, according to its style or outline level; None for other paragraphs."""
-    level_value = _value(paragraph, "pPr/outlineLvl")
+    level_value = _read_value(paragraph, "pPr/outlineLvl")
     outline = _parse_count(level_value) if level_value else None
     for style in chain:
         if match := _HEADING.fullmatch(style.name):
@@ -577,7 +579,7 @@ def _heading_level(paragraph: ET.Element, chain: list[_WordStyle]) -> int | None
     return min(outline + 1, 6) if outline is not None and outline < 9 else None
 
 
-def _plain_text(paragraph: ET.Element) -> str:
+def _extract_text(paragraph: ET.Element) -> str:
     return "".join(text.text or "" for text in paragraph.iter(f"{_WORD}t"))
 
 

@@ -106,7 +106,6 @@ def _hold_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], N
 
 
 def _is_accepted_by_classifier(claim: Claim, encoder: Encoder | None) -> bool:
-    """Return whether the checkability classifier accepts a claim."""
     return encoder is not None and assess_claims([claim.text], encoder)[0].kind == "checkable"
 
 

@@ -47,6 +47,8 @@ from climassay.learning.splits import FOLDS, cross_predict, iterate_splits, spli
 from climassay.models.contract import OptionScorer
 from climassay.models.openai.client import chat_messages
 from climassay.models.openai.finetuning import FineTuningState, fine_tune, write_state
+from climassay.models.provider import is_served
+from climassay.models.servers import OPENAI, find_server
 from climassay.prompts import Prompt
 from climassay.tuning import ChatData, ChatExample, TuningConfig
 
@@ -300,6 +302,21 @@ def train_adapter(
     result = calibrate_prompted(validator, labels, training_labels, test_labels, precision=precision, seed=seed)
     write_training_record(result.record, adapter.folder)
     return result
+
+
+def find_tuning_server(model: str, base_url: str | None) -> tuple[str | None, str]:
+    """Return the base URL and the model name (``openai:NAME``) for a fine-tuning job; None for the default URL.
+
+    Raises:
+        InputError: The model is not behind a server.
+    """
+    provider, _, name = model.partition(":")
+    if not is_served(model):
+        raise InputError(f"A fine-tuning job needs a server's model: write openai:NAME, not {model}.")
+    if provider == OPENAI:
+        return base_url, model
+    # Found again by its address, to which the provider's key is bound.
+    return find_server(provider, base_url).base_url, f"{OPENAI}:{name}"
 
 
 def train_api(

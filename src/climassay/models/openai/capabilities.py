@@ -11,7 +11,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -152,6 +152,49 @@ class Capabilities:
     def offers_schema(self, schema: Mapping[str, Any]) -> bool:
         """Return whether a schema should be sent to the server."""
         return self.schema_support not in ("refused", "ignored") and schema_digest(schema) not in self.refused_schemas
+
+    def describe(self) -> Iterator[tuple[str, str | None]]:
+        """Yield a label and a description of each capability; the description is None if it is to be left out."""
+        status = "" if self.logprobs_status is None else f" with {self.logprobs_status}"
+        logprobs = {
+            "given": "given, but of thoughts: options are named in an answer instead"
+            if self.is_reasoning_model
+            else f"given, {self.top_logprobs} a place",
+            "refused": f"refused{status}; options are named in an answer instead",
+            "ignored": "ignored; options are named in an answer instead",
+        }
+        schema = {
+            "strict": "strict",
+            "loose": "loose: answers are checked, and the schema stands in the prompt as well",
+            "refused": "refused; the schema stands in the prompt instead",
+            "ignored": "ignored; the schema stands in the prompt instead",
+        }
+        reasoning_descriptions = {
+            True: f"yes; {self.reasoning_budget:,} tokens on top of each limit",
+            False: "none seen",
+            None: None,
+        }
+        accepted_options = [name for name in self.accepted if name not in ("max_tokens", "max_completion_tokens")]
+        continuation = {
+            True: "yes: options are weighed where the model goes on with the beginning of its answer",
+            False: "no: options are weighed at the beginning of the answer",
+            None: None,
+        }
+        token_counts = {
+            True: None,
+            False: "of what it does not have in its cache; shortened prompts are not seen",
+            None: None,
+        }
+        yield "logprobs", logprobs[self.logprobs] if self.logprobs else "not known"
+        yield "continues", continuation[self.continues]
+        yield "counts", token_counts[self.counts_cached]
+        yield "JSON schema", schema[self.schema_support] if self.schema_support else "not known"
+        yield "limit", self.token_limit
+        yield "takes", ", ".join(accepted_options) or None
+        yield "refuses", ", ".join(self.dropped) or None
+        yield "thinks", reasoning_descriptions[self.is_reasoning_model]
+        yield "window", None if self.window is None else f"{self.window:,} tokens"
+        yield "learnt on", self.learned_on or None
 
 
 class CapabilityTracker:

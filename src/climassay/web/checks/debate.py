@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
-from climassay.api.claims import open_checker
 from climassay.errors import ClimassayError, LostDatabaseError
 from climassay.factcheck import Claim, Transcript
 from climassay.factcheck.check_records import StoredCheck
@@ -15,6 +14,7 @@ from climassay.factcheck.configuration import DebateSettings
 from climassay.factcheck.debate.requests import EntailmentRequest, Request, SearchRequest, TextRequest
 from climassay.factcheck.fallacies import find_contrarian_claim
 from climassay.factcheck.scales import load_scale
+from climassay.factcheck.session_debates import open_session_checker
 from climassay.factcheck.transcript import (
     EVENT_KINDS,
     Activity,
@@ -106,7 +106,7 @@ def _debate(app: AppState, stored_check: StoredCheck, report: JobReport) -> tupl
     report.progress(0, progress.steps, "loading models and collections")
     config = {"claim": claim.text, "check": stored_check.about.id}
     try:
-        with open_checker(app, stored_check.settings, "check", config) as checker:
+        with open_session_checker(app, stored_check.settings, "check", config) as checker:
             [transcript] = checker.check([claim], on_event=on_event, on_requests=on_requests)
             checker.save_transcripts([transcript])
     except Interrupted:

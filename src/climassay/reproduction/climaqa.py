@@ -32,10 +32,10 @@ from climassay.reporting.paper_tables import (
     PartEstimate,
     Reproduction,
     ReproductionEstimate,
-    choose_tables,
     scale_estimate,
 )
 from climassay.reporting.tables import skipped_note
+from climassay.reproduction.recipe import CHARACTERS_PER_TOKEN, Recipe, name_of
 from climassay.session import Session
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ _PAPER_BERT_MODEL = "roberta-large"
 _PAPER_SCORER = "gpt-4o-mini"
 _N_SAMPLED_PROMPTS = 8
 """Number of sampled prompts per task and setting; the number of tokens is estimated from their mean length."""
-_CHARACTERS_PER_TOKEN = 4.0
 _SUFFIXES: Mapping[str, str] = {
     "default": "",
     "few-shot": "-fs",
@@ -125,12 +124,10 @@ def climaqa_tables() -> dict[str, PaperTable]:
     return tables
 
 
-@dataclass(frozen=True, slots=True)
-class ClimaqaRecipe:
+@dataclass(frozen=True, kw_only=True)
+class ClimaqaRecipe(Recipe):
     """Questions, settings and metrics with which the tables are reproduced."""
 
-    tables: tuple[str, ...]
-    """Numbers of the tables; all tables if empty."""
     files: Mapping[Dataset, tuple[str, ...]]
     """Question files by dataset; an empty tuple stands for the authors' files on the hub."""
     books: Mapping[str, tuple[str, ...]]
@@ -142,29 +139,26 @@ class ClimaqaRecipe:
     """Question file of the few-shot examples; ``primer`` stands for the bundled questions."""
     metrics: MetricSpec
     scoring: "Scoring"
-    limit: int | None
-    seed: int
+
+    def published_tables(self) -> dict[str, PaperTable]:
+        """Return the published tables by number."""
+        return climaqa_tables()
+
+    def find_missing_input(self, number: str) -> str | None:  # noqa: ARG002
+        """Return None, because all tables can be reproduced with the authors' files."""
+        return None
 
     def estimate(self, models: Sequence[Generator | str], session: Session) -> ReproductionEstimate:
-        """Estimate calls, tokens and cost without calling a model.
-
-        Raises:
-            InputError: A table does not exist, the questions cannot be read, or a collection does not exist.
-        """
-        choose_tables(climaqa_tables(), self.tables)
-        specs = tuple(evaluation.ModelSpec(model if isinstance(model, str) else model.name) for model in models)
+        """Estimate calls, tokens and cost without calling a model."""
+        self.select_tables()
+        specs = tuple(evaluation.ModelSpec(name_of(model)) for model in models)
         plans = self._make_plans(specs)
         remarks = _remark_on_scorer(self.metrics.entailment) if any("freeform" in plan.tasks for plan in plans) else ()
         return ReproductionEstimate(tuple(part for plan in plans for part in _estimate_plan(plan, session)), remarks)
 
     def run(self, models: Sequence[Generator | str], session: Session) -> Reproduction:
-        """Evaluate the models and return the published tables with a row for each model and setting.
-
-        Raises:
-            InputError: A table does not exist, the questions cannot be read, or a collection does not exist.
-            ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
-        """
-        tables = choose_tables(climaqa_tables(), self.tables)
+        """Evaluate the models and return the published tables with a row for each model and setting."""
+        tables = self.select_tables()
         specs, loaded_models = make_model_specs(models, session)
         plans = {cast("Dataset", plan.benchmarks[0].name): plan for plan in self._make_plans(specs)}
         evaluations = {
@@ -193,7 +187,7 @@ class ClimaqaRecipe:
         """Return the plan of an experiment for each dataset that the tables need."""
         plans = []
         for dataset, files in self.files.items():
-            numbers = [number for number in self.tables or _TABLES if _TABLES[number].dataset == dataset]
+            numbers = [number for number in self.numbers or _TABLES if _TABLES[number].dataset == dataset]
             tasks = tuple(task for number in numbers for task in _TABLES[number].tasks)
             if not tasks:
                 continue
@@ -410,7 +404,7 @@ def _estimate_plan(plan: "ExperimentPlan", session: Session) -> Iterator[PartEst
                     examples = [example_values(example) for example in context.examples]
                     rendered_prompt = prompts.render(question, context.passages, examples)
                     lengths.append(sum(len(message.content) for message in rendered_prompt.messages))
-                prompt_tokens = round(len(questions) * sum(lengths) / len(lengths) / _CHARACTERS_PER_TOKEN)
+                prompt_tokens = round(len(questions) * sum(lengths) / len(lengths) / CHARACTERS_PER_TOKEN)
                 is_generated = not sample[0].type.has_options or plan.scoring == "letter"
                 completion_tokens = len(questions) * (sample[0].type.max_tokens if is_generated else 1)
                 cost = 0.0 if not is_served(model.name) else None

@@ -1,27 +1,23 @@
-"""Reproduction of the papers behind climassay: their tables, with our rows next to the published rows.
-
-The recipe of each paper is in a module of its own, which is imported when it is used. A recipe returns
-:class:`~climassay.reporting.paper_tables.Reproduction`, or an estimate.
-"""
+"""Functions that reproduce the tables of the papers; a paper's recipe is imported when it is used."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from climassay.api.benchmarks import Models
 from climassay.models import DEFAULT_MODEL
-from climassay.session import Place, Session, one_or_several
+from climassay.session import Place, one_or_several
 
 if TYPE_CHECKING:
     from climassay.evaluation import Scoring
     from climassay.factcheck import DebateSettings
-    from climassay.models import Generator
     from climassay.reporting.paper_tables import Reproduction, ReproductionEstimate
 
 
 def reproduce_climaqa(
     *,
     tables: Sequence[str] = (),
-    models: "Generator | str | Sequence[Generator | str]" = DEFAULT_MODEL,
+    models: Models = DEFAULT_MODEL,
     gold: str | Sequence[str] = (),
     silver: str | Sequence[str] = (),
     examples: str = "primer",
@@ -70,27 +66,27 @@ def reproduce_climaqa(
         InputError: A table does not exist, the questions cannot be read, or a collection does not exist.
         ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
     """
-    from climassay.api.climaqa_tables import ClimaqaRecipe
     from climassay.evaluation.experiment_file import MetricSpec
+    from climassay.reproduction.climaqa import ClimaqaRecipe
 
     recipe = ClimaqaRecipe(
-        tuple(tables),
-        {"gold": one_or_several(gold), "silver": one_or_several(silver)},
-        {"rag-source": one_or_several(source), "rag-held-out": one_or_several(held_out)},
-        {"fine-tuned": fine_tuned, "continued-pretraining": continued_pretraining},
-        examples,
-        MetricSpec(encoder=encoder, bert_model=bert_model, entailment=entailment, facts=False),
-        scoring,
-        limit,
-        seed,
+        numbers=tables,
+        limit=limit,
+        seed=seed,
+        files={"gold": one_or_several(gold), "silver": one_or_several(silver)},
+        books={"rag-source": one_or_several(source), "rag-held-out": one_or_several(held_out)},
+        adapters={"fine-tuned": fine_tuned, "continued-pretraining": continued_pretraining},
+        examples=examples,
+        metrics=MetricSpec(encoder=encoder, bert_model=bert_model, entailment=entailment, facts=False),
+        scoring=scoring,
     )
-    return _reproduce(recipe, models, estimate, output, workspace)
+    return recipe.reproduce(models, estimate=estimate, output=output, workspace=workspace)
 
 
 def reproduce_climinator(
     *,
     tables: Sequence[str] = (),
-    models: "Generator | str | Sequence[Generator | str]" = DEFAULT_MODEL,
+    models: Models = DEFAULT_MODEL,
     claims: Path | str | None = None,
     myths: Path | str | None = None,
     report_claims: Path | str | None = None,
@@ -136,26 +132,26 @@ def reproduce_climinator(
         InputError: Claims or collections for a table are missing or cannot be read.
         ModelError: A model cannot be loaded.
     """
-    from climassay.api.climinator_tables import ROUNDS, ClimateClaims, CliminatorRecipe
     from climassay.factcheck import DebateSettings
+    from climassay.reproduction.climinator import ROUNDS, ClimateClaims, CliminatorRecipe
 
     feedback, myth_file, report = (None if file is None else Path(file) for file in (claims, myths, report_claims))
     collections = {"IPCC": ipcc, "WMO": wmo, "AbsCC": abstracts, "S1000": scientists, "NIPCC": contrarian}
     recipe = CliminatorRecipe(
-        tuple(tables),
-        ClimateClaims(feedback, myth_file, report, truth),
-        {advocate: name for advocate, name in collections.items() if name is not None},
-        settings or DebateSettings(rounds=ROUNDS),
-        limit,
-        seed,
+        numbers=tables,
+        limit=limit,
+        seed=seed,
+        claims=ClimateClaims(feedback, myth_file, report, truth),
+        collections={advocate: name for advocate, name in collections.items() if name is not None},
+        settings=settings or DebateSettings(rounds=ROUNDS),
     )
-    return _reproduce(recipe, models, estimate, output, workspace)
+    return recipe.reproduce(models, estimate=estimate, output=output, workspace=workspace)
 
 
 def reproduce_ppairs(
     *,
     tables: Sequence[str] = (),
-    models: "Generator | str | Sequence[Generator | str]" = DEFAULT_MODEL,
+    models: Models = DEFAULT_MODEL,
     newsroom: Path | str | None = None,
     summeval: Path | str | None = None,
     climate: Path | str | None = None,
@@ -199,35 +195,19 @@ def reproduce_ppairs(
         InputError: No data is named for a table, a file cannot be read, or the model does not expose hidden states.
         ModelError: The model cannot be loaded.
     """
-    from climassay.api.ppairs_tables import PpairsRecipe
+    from climassay.reproduction.ppairs import PpairsRecipe
 
     files = {"Newsroom": newsroom, "SummEval": summeval}, {"Climate": climate, "Health": health, "Energy": energy}
     summaries, claims = (
         {name: str(file) for name, file in file_by_name.items() if file is not None} for file_by_name in files
     )
-    recipe = PpairsRecipe(tuple(tables), summaries, claims, str(statements or ""), str(paragraphs or ""), limit, seed)
-    return _reproduce(recipe, models, estimate, output, workspace)
-
-
-class _Recipe(Protocol):
-    def estimate(self, models: "Sequence[Generator | str]", session: Session) -> "ReproductionEstimate": ...
-
-    def run(self, models: "Sequence[Generator | str]", session: Session) -> "Reproduction": ...
-
-
-def _reproduce(
-    recipe: _Recipe,
-    models: "Generator | str | Sequence[Generator | str]",
-    estimate: bool,
-    output: Path | str | None,
-    workspace: Place,
-) -> "Reproduction | ReproductionEstimate":
-    """Estimate a recipe, or run it and write its tables to the folder ``output``, if one is named."""
-    model_list = models if isinstance(models, Sequence) and not isinstance(models, str) else [models]
-    with Session.opened(workspace) as session:
-        if estimate:
-            return recipe.estimate(model_list, session)
-        reproduction = recipe.run(model_list, session)
-    if output is not None:
-        reproduction.write(Path(output))
-    return reproduction
+    recipe = PpairsRecipe(
+        numbers=tables,
+        limit=limit,
+        seed=seed,
+        summaries=summaries,
+        claims=claims,
+        statements=str(statements or ""),
+        paragraphs=str(paragraphs or ""),
+    )
+    return recipe.reproduce(models, estimate=estimate, output=output, workspace=workspace)

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from climassay import factcheck
-from climassay.api.claims import check_claims, claim_table, estimate_debates, sample_claims
+from climassay.api.claims import check_claims
 from climassay.errors import InputError
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP, MEDIATOR, round_outcome, verdict_of
 from climassay.factcheck.results.scoring import RowScores, VerdictMetrics, score_verdicts
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, Scale
+from climassay.factcheck.session_debates import estimate_debates
 from climassay.factcheck.transcript import Transcript
 from climassay.io import parse_rows, read_bytes
 from climassay.models import Generator
@@ -24,16 +25,14 @@ from climassay.prompts import DEMONSTRATION
 from climassay.reporting import counted
 from climassay.reporting.paper_tables import (
     PaperRow,
-    PaperTable,
     PartEstimate,
     Reproduction,
     ReproductionEstimate,
-    choose_tables,
-    load_paper_tables,
     model_label,
     scale_estimate,
 )
 from climassay.reporting.tables import skipped_note
+from climassay.reproduction.recipe import Recipe, name_of
 from climassay.session import Session
 from climassay.statistics import Estimate
 
@@ -61,11 +60,6 @@ _ROUND_SCALE = Scale(
     frozenset({"correct"}),
 )
 """Scale for Table 4 of the Climinator paper, where the first round can also end with a request for another round."""
-
-
-def climinator_tables() -> dict[str, PaperTable]:
-    """Return the published tables of Climinator by number."""
-    return load_paper_tables(Path(factcheck.__file__).parent / "published" / "climinator.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +113,10 @@ class ClimateClaims:
         if file is None:
             return None
         if table == "5":
-            return claim_table(file)
-        claims = claim_table(file, factcheck.ClaimColumns(verdict=self.truth or _find_verdict_column(file)))
+            return factcheck.ClaimTable.load(file)
+        claims = factcheck.ClaimTable.load(
+            file, factcheck.ClaimColumns(verdict=self.truth or _find_verdict_column(file))
+        )
         CLIMATE_FEEDBACK.comparable_counts(verdict for verdict in claims.verdicts if verdict is not None)
         return claims
 
@@ -143,31 +139,23 @@ def _find_verdict_column(file: Path) -> str:
     return columns[0]
 
 
-@dataclass(frozen=True, slots=True)
-class CliminatorRecipe:
+@dataclass(frozen=True, kw_only=True)
+class CliminatorRecipe(Recipe):
     """Claims, collections and debate settings with which the tables are reproduced."""
 
-    tables: tuple[str, ...]
-    """Numbers of the tables; if empty, all tables for which claims and collections are named."""
+    published_file = Path(__file__).with_suffix(".toml")
     claims: ClimateClaims
     collections: Mapping[str, str]
     """Collections by advocate, for those advocates of :data:`SOURCES` and :data:`ADVERSARY` that have one."""
     settings: DebateSettings
     """Settings of the debates; each table replaces their advocates, scale and context prefix."""
-    limit: int | None
-    seed: int
 
     def estimate(self, models: Sequence[Generator | str], session: Session) -> ReproductionEstimate:
-        """Estimate calls, tokens and cost of the first round of each debate without calling a model.
-
-        Raises:
-            InputError: Claims or collections for a table are missing or cannot be read.
-            ModelError: A model cannot be loaded.
-        """
+        """Estimate calls, tokens and cost of the first round of each debate without calling a model."""
         parts = []
         for model in models:
-            label = model_label(model if isinstance(model, str) else model.name)
-            for table, system in self._list_debates(self._select_tables()):
+            label = model_label(name_of(model))
+            for table, system in self._list_debates(self.select_tables()):
                 claims = self._load_claims(table).claims
                 settings = self._make_settings(table, system, model)
                 loaded_model = None if isinstance(model, str) else model
@@ -178,13 +166,8 @@ class CliminatorRecipe:
         return ReproductionEstimate(tuple(parts), (remark,))
 
     def run(self, models: Sequence[Generator | str], session: Session) -> Reproduction:
-        """Debate the claims and return the published tables with a row for each model and system.
-
-        Raises:
-            InputError: Claims or collections for a table are missing or cannot be read.
-            ModelError: A model cannot be loaded.
-        """
-        tables = self._select_tables()
+        """Debate the claims and return the published tables with a row for each model and system."""
+        tables = self.select_tables()
         rows: dict[str, list[PaperRow]] = {number: [] for number in tables}
         runs, n_failed_by_file, is_demonstration = [], Counter[str](), False
         skip_reasons: dict[str, tuple[str, ...]] = {}
@@ -211,7 +194,7 @@ class CliminatorRecipe:
                 )
             for number in tables:
                 by_system = {system: item for (file, system), item in debates.items() if file == _name_claims(number)}
-                label = model_label(model if isinstance(model, str) else model.name)
+                label = model_label(name_of(model))
                 rows[number] += self._make_rows(number, by_system, f" ({label})")
         paper_tables = [
             replace(
@@ -224,29 +207,14 @@ class CliminatorRecipe:
             remarks.append("Rows without scores in Table 1: all of the system's verdicts are “not enough information”.")
         if is_demonstration:
             remarks.append(DEMONSTRATION)
-        remarks = [*self._note_omissions(tables), *remarks]
+        remarks = [*self.note_omissions(), *remarks]
         return Reproduction(
             tuple(paper_tables), tuple(dict.fromkeys(runs)), tuple(remarks), facts=tuple(sorted(facts.items()))
         )
 
     # -------------------------------------------------------------------------------------------------- which debates
 
-    def _select_tables(self) -> dict[str, PaperTable]:
-        """Return the published tables that can be reproduced, by number.
-
-        Raises:
-            InputError: Claims or collections are missing for a table that the user named, or for all tables.
-        """
-        tables = choose_tables(climinator_tables(), self.tables)
-        reason_by_table = {
-            number: reason for number in tables if (reason := self._find_missing_input(number)) is not None
-        }
-        for number, reason in reason_by_table.items():
-            if self.tables or len(reason_by_table) == len(tables):
-                raise InputError(f"Table {number} needs {reason}.")
-        return {number: table for number, table in tables.items() if number not in reason_by_table}
-
-    def _find_missing_input(self, table: str) -> str | None:
+    def find_missing_input(self, table: str) -> str | None:
         """Return a description of the first input missing for a table; None if the table can be reproduced."""
         if self.claims.read(table) is None:
             return f"a file of claims ({self.claims.option(table)})"
@@ -255,11 +223,6 @@ class CliminatorRecipe:
         if table in "345" and ADVERSARY not in self.collections:
             return f"a collection of a contrarian report ({_ADVERSARY_OPTION})"
         return None
-
-    def _note_omissions(self, tables: Iterable[str]) -> Iterator[str]:
-        for number in climinator_tables():
-            if number not in tables and not self.tables:
-                yield f"Table {number} is left out: it needs {self._find_missing_input(number)}."
 
     def _list_sources(self) -> list[str]:
         return [name for name in SOURCES if name in self.collections]
@@ -283,7 +246,7 @@ class CliminatorRecipe:
     def _load_claims(self, table: str) -> factcheck.ClaimTable:
         claims = self.claims.read(table)
         assert claims is not None
-        return sample_claims(claims, self.limit, self.seed)
+        return claims.sample(self.limit, self.seed)
 
     def _make_settings(self, table: str, system: str, model: Generator | str) -> DebateSettings:
         names = ["IPCC"] if system == "Climinator (B)" else self._list_sources()
@@ -300,7 +263,7 @@ class CliminatorRecipe:
         return replace(
             self.settings,
             advocates=tuple(advocates),
-            model=model if isinstance(model, str) else model.name,
+            model=name_of(model),
             scale=CLIMATE_FEEDBACK.name,
             context_prefix=table == "2",
             seed=self.seed,

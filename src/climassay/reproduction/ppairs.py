@@ -7,15 +7,12 @@ Maiya (2024), Aligning Language Model Evaluators with Human Judgement, MRes thes
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from climassay import judging
-from climassay.api.judges import benchmark_judges
 from climassay.confidence.vocabulary import LEVELS
 from climassay.errors import InputError
 from climassay.io import find_column, parse_rows, read_bytes
@@ -27,11 +24,10 @@ from climassay.reporting.paper_tables import (
     PartEstimate,
     Reproduction,
     ReproductionEstimate,
-    choose_tables,
-    load_paper_tables,
     model_label,
 )
 from climassay.reporting.results import as_json_data
+from climassay.reproduction.recipe import CHARACTERS_PER_TOKEN, Recipe, name_of
 from climassay.session import Session
 from climassay.statistics import Estimate, Interval
 
@@ -39,7 +35,6 @@ if TYPE_CHECKING:
     from climassay.confidence.tagging.labelled import LabelledItem
     from climassay.judging.judges import JudgeScore
 
-PUBLISHED = Path(__file__).with_suffix(".toml")
 ASPECTS: Mapping[str, str] = {"CH": "coherence", "CON": "consistency", "FLU": "fluency", "RE": "relevance"}
 """Names of aspects by their abbreviation in Tables 4.1 and 4.2."""
 N_ARTICLES: Mapping[str, int] = {"Newsroom": 60, "SummEval": 100}
@@ -67,20 +62,13 @@ _INSERTION_SYSTEMS: Mapping[judging.InsertMode, str] = {
 _LAST_LAYER = (-1,)
 _BASELINES = ('always "not greater"', "always the most frequent level", "the longer text")
 """Names of the baselines, which follow the other rows of their group."""
-_TABLES_OF: Mapping[str, tuple[str, ...]] = {
-    "summaries": ("4.1", "4.2"),
-    "claims": ("4.3",),
-    "statements": ("4.4",),
-}
-_CHARACTERS_PER_TOKEN = 4.0
 
 
-@dataclass(frozen=True, slots=True)
-class PpairsRecipe:
+@dataclass(frozen=True, kw_only=True)
+class PpairsRecipe(Recipe):
     """Data with which the tables are reproduced."""
 
-    tables: tuple[str, ...]
-    """Numbers of the tables; if empty, all tables whose data is named."""
+    published_file = Path(__file__).with_suffix(".toml")
     summaries: Mapping[str, str]
     """Files of rated summaries by data set: ``Newsroom``, ``SummEval``."""
     claims: Mapping[str, str]
@@ -91,33 +79,25 @@ class PpairsRecipe:
     paragraphs: str
     """File of the reports' paragraphs, used to recover the contexts of ClimateX's statements; empty if there is no such
     file."""
-    limit: int | None
-    """Maximum number of articles per data set, claims per domain, and statements per cycle."""
-    seed: int
 
     def run(self, models: Sequence[Generator | str], session: Session) -> Reproduction:
-        """Compare and tag items with each model, and return the published tables with our rows.
-
-        Raises:
-            InputError: No data is named for a table, a file cannot be read, or a model does not expose hidden states.
-            ModelError: A model cannot be loaded.
-        """
+        """Compare and tag items with each model, and return the published tables with our rows."""
         from climassay.judging.judges import open_weights
 
-        numbers = self._choose_tables()
+        tables = self.select_tables()
         parts = [
             part
             for model in models
-            for part in self._run_model(open_weights(session.model(model), "This reproduction"), numbers, session)
+            for part in self._run_model(open_weights(session.model(model), "This reproduction"), tables, session)
         ]
-        published_tables = load_paper_tables(PUBLISHED)
+        remarks = dict.fromkeys((*self.note_omissions(), *(remark for part in parts for remark in part.remarks)))
         return Reproduction(
-            tuple(_add_our_rows(published_tables[number], parts) for number in numbers),
+            tuple(_add_our_rows(table, parts) for table in tables.values()),
             tuple(run for part in parts for run in part.runs),
-            tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
+            tuple(remarks),
         )
 
-    def _run_model(self, model: OpenWeights, numbers: Sequence[str], session: Session) -> "Iterator[_Part]":
+    def _run_model(self, model: OpenWeights, numbers: Collection[str], session: Session) -> "Iterator[_Part]":
         if {"4.1", "4.2"} & set(numbers):
             for name, file in self.summaries.items():
                 yield self._compare_summaries(name, file, model, session)
@@ -127,12 +107,8 @@ class PpairsRecipe:
             yield self._tag_statements(model, session)
 
     def estimate(self, models: Sequence[Generator | str], session: Session) -> ReproductionEstimate:  # noqa: ARG002
-        """Estimate the number of forward passes and tokens without loading a model; local models cost nothing.
-
-        Raises:
-            InputError: No data is named for a table, or a file cannot be read.
-        """
-        numbers = self._choose_tables()
+        """Estimate the number of forward passes and tokens without loading a model; local models cost nothing."""
+        numbers = self.select_tables()
         parts: list[PartEstimate] = []
         if {"4.1", "4.2"} & set(numbers):
             for name, file in self.summaries.items():
@@ -148,25 +124,14 @@ class PpairsRecipe:
             # A binary search among four levels makes at most three steps with ten anchors each, in both orders.
             calls = 2 * (4 * len(training) + 30 * len(items))
             parts.append(PartEstimate("statements", calls, _estimate_tokens(2 * length * calls), 0, 0.0))
-        names = [model if isinstance(model, str) else model.name for model in models]
-        parts = [replace(part, part=f"{name}, {part.part}") for name in names for part in parts]
+        parts = [replace(part, part=f"{name_of(model)}, {part.part}") for model in models for part in parts]
         note = "Prompts that share an article or a text are computed once, so that the work is several times less."
         return ReproductionEstimate(tuple(parts), (note,))
 
-    def _choose_tables(self) -> tuple[str, ...]:
-        """Return the numbers of the tables to reproduce.
-
-        Raises:
-            InputError: A table does not exist, or no data is named for it.
-        """
-        has_data = {"summaries": self.summaries, "claims": self.claims, "statements": self.statements}
-        available_numbers = [number for kind, numbers in _TABLES_OF.items() if has_data[kind] for number in numbers]
-        for number in choose_tables(load_paper_tables(PUBLISHED), self.tables) if self.tables else ():
-            if number not in available_numbers:
-                raise InputError(f"Table {number} needs data: {_OPTIONS[number]}.")
-        if not available_numbers:
-            raise InputError(f"Name the data of a table: {'; '.join(dict.fromkeys(_OPTIONS.values()))}.")
-        return self.tables or tuple(available_numbers)
+    def find_missing_input(self, number: str) -> str | None:
+        """Return the options that name the data of a table; None if one of them is given."""
+        has_data = {"4.3": self.claims, "4.4": self.statements}.get(number, self.summaries)
+        return None if has_data else _OPTIONS[number]
 
     def _compare_summaries(self, name: str, file: str, model: OpenWeights, session: Session) -> "_Part":
         tables = {aspect: self._read_summaries(name, file, aspect) for aspect in ASPECTS.values()}
@@ -175,7 +140,9 @@ class PpairsRecipe:
             train_items=N_TRAINING, seed=self.seed, as_published=True, probe=judging.ProbeSettings((_LAST_LAYER,))
         )
         methods = ("direct", "pairs", "ppairs")
-        benchmark = benchmark_judges(tasks, settings, methods, file=file, model=model, workspace=session).benchmark
+        benchmark = judging.benchmark_judges(
+            tasks, settings, methods, file=file, model=model, workspace=session
+        ).benchmark
         part = _Part(model_label(model.name), (benchmark.run,))
         headings = {aspect: heading for heading, aspect in ASPECTS.items()}
         for result in benchmark.results:
@@ -220,7 +187,7 @@ class PpairsRecipe:
             )
             task = judging.JudgeTask(quality, claims)
             methods = ("direct", "zero-shot") if domain == "Energy" else ("direct", "zero-shot", "ppairs")
-            benchmark = benchmark_judges(
+            benchmark = judging.benchmark_judges(
                 [task], settings, methods, file=self.claims[domain], model=model, workspace=session
             ).benchmark
             part = _Part(model_label(model.name), (benchmark.run,))
@@ -306,6 +273,8 @@ class PpairsRecipe:
         return _Statements(test_statements, training_items, anchors, table.notes)
 
     def _tag_statements(self, model: OpenWeights, session: Session) -> "_Part":
+        import numpy as np
+
         from climassay.confidence.tagging.insertion import train_insertion
         from climassay.learning import evaluate
 
@@ -497,4 +466,4 @@ def _estimate_part(name: str, items: Sequence[judging.Item]) -> PartEstimate:
 
 
 def _estimate_tokens(characters: float) -> int:
-    return round(characters / _CHARACTERS_PER_TOKEN)
+    return round(characters / CHARACTERS_PER_TOKEN)
