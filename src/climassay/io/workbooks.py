@@ -81,9 +81,10 @@ class _Archive(zipfile.ZipFile):
 def _load_workbook(data: bytes, styles: bytes, *, data_only: bool) -> Any:
     from openpyxl.reader.excel import ExcelReader
 
-    reader = ExcelReader(io.BytesIO(data), read_only=True, data_only=data_only)
-    reader.archive = _Archive(io.BytesIO(data))
-    reader.archive.styles = styles
+    archive = _Archive(io.BytesIO(data))
+    archive.styles = styles
+    reader = ExcelReader(archive.fp, read_only=True, data_only=data_only)
+    reader.archive = archive
     reader.read()
     return reader.wb
 
