@@ -625,7 +625,10 @@ def chat_messages(messages: Sequence[Message], instruction: str = "", *, prefix:
 
 
 def _score_answer(outcome: RequestOutcome, request: OptionRequest, usage: Usage) -> OptionScores:
-    """Score options by the option that a free answer names. Scoring fails if the answer names none or several."""
+    """Give the option that a free-text answer names the whole probability.
+
+    The scores are marked as failed if the answer names no option or several.
+    """
     if outcome.reply is None:
         return OptionScores.failed(str(outcome.error), usage)
     if outcome.reply.withholding_reason is not None:
