@@ -87,7 +87,7 @@ class _Debates:
     def score(self, predicted: Sequence[str | None], classes: int, seed: int) -> RowScores:
         """Score the predicted verdicts on all claims against the published ones."""
         truth = self.claims.verdicts
-        return score_verdicts(truth, predicted, CLIMATE_FEEDBACK, classes=classes, claims=self.texts, seed=seed).overall
+        return score_verdicts(truth, predicted, CLIMATE_FEEDBACK, classes=classes, claims=self.texts, seed=seed).rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,7 @@ class CliminatorRecipe(Recipe):
                 group = f"{classes} classes, {nei_treatment} NEI"
                 baseline_metrics: VerdictMetrics | None = None
                 for system, row_scores in scores.items():
-                    scores_of_row = row_scores.without_nei if nei_treatment == "without" else row_scores.metrics
+                    scores_of_row = row_scores.without_nei if nei_treatment == "without" else row_scores.figures
                     if scores_of_row is None:  # not enough information on all claims
                         yield PaperRow(f"{system}{suffix}", {}, group, 0)
                     else:
@@ -315,18 +315,18 @@ class CliminatorRecipe(Recipe):
                     )
 
     def _make_myth_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
-        baseline_metrics = None
+        baseline_figures = None
         for system, item, verdicts in self._iterate_verdicts(debates):
             scores = item.score(verdicts, 2, self.seed)
-            row: dict[str, float | Estimate] = {"Acc. with NEI": scale_estimate(scores.metrics.accuracy)}
+            row: dict[str, float | Estimate] = {"Acc. with NEI": scale_estimate(scores.figures.accuracy)}
             if scores.without_nei is not None:
                 row["Acc. without NEI"] = scale_estimate(scores.without_nei.accuracy)
             row["claims without NEI"] = 0.0 if scores.without_nei is None else float(scores.without_nei.n)
-            baseline_metrics = baseline_metrics or scores.metrics
-            yield PaperRow(f"{system}{suffix}", row, n=scores.metrics.n)
-        if baseline_metrics is not None:
-            accuracy = {"Acc. with NEI": scale_estimate(baseline_metrics.constant_accuracy)}
-            yield PaperRow(f"always “{baseline_metrics.constant}”", accuracy, n=baseline_metrics.n)
+            baseline_figures = baseline_figures or scores.figures
+            yield PaperRow(f"{system}{suffix}", row, n=scores.figures.n)
+        if baseline_figures is not None:
+            accuracy = {"Acc. with NEI": scale_estimate(baseline_figures.constant_accuracy)}
+            yield PaperRow(f"always “{baseline_figures.constant}”", accuracy, n=baseline_figures.n)
 
     def _make_round_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         """Yield the rows of Table 4, in which "follow-up" and "not enough information" are additional classes."""
@@ -342,7 +342,7 @@ class CliminatorRecipe(Recipe):
         for system, item, verdicts in predictions:
             truth = item.claims.verdicts
             yield PaperRow(f"{system}{suffix}", score_outcomes(truth, verdicts, item.texts, self.seed), n=len(verdicts))
-        baseline = adversarial.score(adversarial.verdicts(MEDIATOR), 2, self.seed).metrics
+        baseline = adversarial.score(adversarial.verdicts(MEDIATOR), 2, self.seed).figures
         yield PaperRow(f"always “{baseline.constant}”", _to_baseline_percentages(baseline), n=baseline.n)
 
     def _make_count_rows(self, table: str, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
@@ -440,13 +440,13 @@ def score_outcomes(
         verdict if verdict in (None, FOLLOW_UP) else CLIMATE_FEEDBACK.collapse(verdict, 2) for verdict in predicted
     ]
     true_sides = [None if verdict is None else CLIMATE_FEEDBACK.match(verdict, 2) for verdict in truth]
-    rows = score_verdicts(true_sides, predicted_sides, _ROUND_SCALE, claims=claims, seed=seed).overall
+    rows = score_verdicts(true_sides, predicted_sides, _ROUND_SCALE, claims=claims, seed=seed).rows
     true_classes = {
         name for name, counts in zip(rows.confusion.truth, rows.confusion.counts, strict=True) if sum(counts)
     }
-    n_never_true = sum(name not in true_classes for name in rows.metrics.averaged)
-    recall = 100 * (rows.metrics.recall.value + n_never_true / len(rows.metrics.averaged))
-    return {**_to_percentages(rows.metrics), "Rec.": recall}
+    n_never_true = sum(name not in true_classes for name in rows.figures.averaged)
+    recall = 100 * (rows.figures.recall.value + n_never_true / len(rows.figures.averaged))
+    return {**_to_percentages(rows.figures), "Rec.": recall}
 
 
 def _count_label(verdict: str | None, classes: int) -> str:

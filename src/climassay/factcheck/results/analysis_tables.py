@@ -77,12 +77,12 @@ def failed_table(analysis: RunAnalysis) -> Table:
 def score_table(analysis: RunAnalysis) -> Table:
     """Return accuracy and macro-F1 of all participants by number of classes."""
     rows = [
-        (classes, party, *_metric_cells(scores.overall.metrics), str(scores.overall.nei), str(scores.overall.missing))
+        (classes, party, *_metric_cells(scores.rows.figures), str(scores.rows.nei), str(scores.rows.missing))
         for classes, party, scores in scores_by_level(analysis)
     ]
     mediator_scores = analysis.scores[0].levels if analysis.scores else ()
     constant_classes = "; ".join(
-        f"{len(scores.classes)}: {scores.overall.metrics.constant!r}" for scores in mediator_scores
+        f"{len(scores.classes)}: {scores.rows.figures.constant!r}" for scores in mediator_scores
     )
     return Table.of(
         "Verdicts against the published ones (%)",
@@ -100,11 +100,11 @@ def score_table(analysis: RunAnalysis) -> Table:
 def informed_score_table(analysis: RunAnalysis) -> Table:
     """Return accuracy and macro-F1 on rows without "not enough information"; an empty table if it never occurs."""
     levels = list(scores_by_level(analysis))
-    has_nei = any(scores.overall.nei or scores.overall.true_nei for _, _, scores in levels)
+    has_nei = any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels)
     rows = [
         (classes, party, *((_EMPTY_CELL,) * 7 if metrics is None else _metric_cells(metrics)))
         for classes, party, scores in levels
-        for metrics in [scores.overall.without_nei]
+        for metrics in [scores.rows.without_nei]
         if has_nei
     ]
     return Table.of(
@@ -151,10 +151,10 @@ def group_table(grouped_scores: GroupedScores | None) -> Table:
     rows = [
         (
             name,
-            *_metric_cells(scores.overall.metrics),
-            str(scores.overall.nei),
-            str(scores.overall.missing),
-            scores.overall.metrics.constant,
+            *_metric_cells(scores.rows.figures),
+            str(scores.rows.nei),
+            str(scores.rows.missing),
+            scores.rows.figures.constant,
         )
         for name, scores in grouped_scores.groups
     ]
@@ -175,8 +175,8 @@ def round_score_table(analysis: RunAnalysis) -> Table:
             round_scores.party,
             str(round_scores.round),
             str(round_scores.still_open),
-            *_metric_cells(round_scores.scores.overall.metrics),
-            str(round_scores.scores.overall.nei),
+            *_metric_cells(round_scores.scores.rows.figures),
+            str(round_scores.scores.rows.nei),
         )
         for round_scores in analysis.by_round
     ]

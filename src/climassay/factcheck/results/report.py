@@ -124,7 +124,7 @@ def _score_blocks(analysis: RunAnalysis) -> Sequence[Block]:
     mediator = analysis.scores[0].levels
     lines = []
     for scores in mediator:
-        metrics = scores.overall.metrics
+        metrics = scores.rows.figures
         constant = metrics.constant_accuracy.value
         low, high = metrics.accuracy.interval
         n_minority = round(metrics.n * (1 - constant))
@@ -145,7 +145,7 @@ def _score_blocks(analysis: RunAnalysis) -> Sequence[Block]:
             metrics.constant_accuracy.value,
         )
         for classes, party, scores in scores_by_level(analysis)
-        for metrics in [scores.overall.metrics]
+        for metrics in [scores.rows.figures]
     ]
     note = "Dots: accuracy. Bars: 95% interval. Dashed tick: the best constant answer."
     return (
@@ -162,7 +162,7 @@ def _score_blocks(analysis: RunAnalysis) -> Sequence[Block]:
 
 def _heat_map(scores: VerdictScores) -> HeatMap:
     """Return the mediator's confusion matrix, without predicted classes that do not occur."""
-    confusion = scores.overall.confusion
+    confusion = scores.rows.confusion
     columns = [
         column
         for column, name in enumerate(confusion.predicted)

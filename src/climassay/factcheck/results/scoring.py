@@ -71,7 +71,7 @@ class VerdictMetrics:
 class RowScores:
     """Scores of a set of rows, with "not enough information" (NEI) and without it."""
 
-    metrics: VerdictMetrics
+    figures: VerdictMetrics
     """Scores on all rows: NEI is a class if it occurs, so a prediction of NEI is wrong unless the truth is NEI."""
     without_nei: VerdictMetrics | None
     """Scores on rows in which neither prediction nor truth is NEI; None if there are none."""
@@ -95,7 +95,7 @@ class VerdictScores:
     scale: str
     classes: tuple[str, ...]
     """Names of the classes, from wrong to right; without "not enough information"."""
-    overall: RowScores
+    rows: RowScores
     """Scores of all rows with a true verdict."""
     without_duplicates: RowScores | None
     """Scores of the first row of each claim; None if the claims are unknown."""
@@ -218,7 +218,7 @@ def score_verdicts(
     return VerdictScores(
         scale=scale.name,
         classes=names[:-1],
-        overall=row_scores,
+        rows=row_scores,
         without_duplicates=None if claims is None else scores_without_duplicates,
         duplicates=None if claims is None else int((~is_first).sum()),
         unlabelled=int((~is_labelled).sum()),
@@ -319,7 +319,7 @@ def _score_rows(codes: _EncodedVerdicts, names: Sequence[str], resampling: _Resa
         else None
     )
     return RowScores(
-        metrics=metrics,
+        figures=metrics,
         without_nei=metrics_without_nei,
         claims=int(codes.claims.max()) + 1,
         nei=int(counts[:, nei].sum()),
@@ -445,7 +445,7 @@ def verdict_data(scores: VerdictScores) -> dict[str, Any]:
     return {
         "scale": scores.scale,
         "classes": scores.classes,
-        **_row_data(scores.overall),
+        **_row_data(scores.rows),
         "unlabelled": scores.unlabelled,
         "duplicates": scores.duplicates,
         "without_duplicates": None if deduplicated_scores is None else _row_data(deduplicated_scores),
@@ -454,7 +454,7 @@ def verdict_data(scores: VerdictScores) -> dict[str, Any]:
 
 def _row_data(rows: RowScores) -> dict[str, Any]:
     data = asdict(rows)
-    return {**data.pop("metrics"), **data}
+    return {**data.pop("figures"), **data}
 
 
 def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[Table]:
@@ -477,7 +477,7 @@ def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[T
         for name, metrics in _variants(scores)
         for measure, value, constant in _metric_rows(metrics)
     ]
-    overall = scores.overall.metrics
+    overall = scores.rows.figures
     level = f"{100 * overall.accuracy.level:g}%"
     other_constants = [
         f"{metrics.constant!r} {name}" for name, metrics in _variants(scores) if metrics.constant != overall.constant
@@ -492,7 +492,7 @@ def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[T
         rows,
         left=2,
         grouped=1,
-        note=f"{note} Intervals: bootstrap over {scores.overall.claims:,} claims{duplicates_note}.",
+        note=f"{note} Intervals: bootstrap over {scores.rows.claims:,} claims{duplicates_note}.",
     )
     return [figure_table, named_table if fits else _confusion_table(scores, numbered=True)]
 
@@ -500,12 +500,12 @@ def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[T
 def _variants(scores: VerdictScores) -> Iterator[tuple[str, VerdictMetrics]]:
     """Yield pairs of name and scores for each distinct set of rows; the set of all rows comes first."""
     for rows, label, informed_label in (
-        (scores.overall, "all rows", "without NEI"),
+        (scores.rows, "all rows", "without NEI"),
         (scores.without_duplicates if scores.duplicates else None, "each claim once", "each claim once, without NEI"),
     ):
         if rows is not None:
-            yield label, rows.metrics
-            if rows.without_nei is not None and rows.without_nei.n < rows.metrics.n:
+            yield label, rows.figures
+            if rows.without_nei is not None and rows.without_nei.n < rows.figures.n:
                 yield informed_label, rows.without_nei
 
 
@@ -520,7 +520,7 @@ def _metric_rows(metrics: VerdictMetrics) -> tuple[tuple[str, Estimate, Estimate
 
 def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
     """Return the confusion matrix without classes that never occur, neither as truth nor as prediction."""
-    confusion, occurring_classes = scores.overall.confusion, set(scores.overall.metrics.averaged)
+    confusion, occurring_classes = scores.rows.confusion, set(scores.rows.figures.averaged)
     absent_classes = [name for name in scores.classes if name not in occurring_classes]
     columns = [column for column, name in enumerate(confusion.predicted) if name not in absent_classes]
     numbers = [*map(str, range(1, len(columns) - 1)), "NEI", "none"]
@@ -530,9 +530,9 @@ def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
         for number, (name, counts) in zip(numbers, listed_rows, strict=False)
     ]
     totals = [sum(counts[column] for counts in confusion.counts) for column in columns]
-    rows.append(("sum", *map(str, totals), str(scores.overall.metrics.n)))
+    rows.append(("sum", *map(str, totals), str(scores.rows.figures.n)))
     names = [confusion.predicted[column].replace(" ", "\n") for column in columns]
-    row_scores, nei = scores.overall, confusion.predicted[-2]
+    row_scores, nei = scores.rows, confusion.predicted[-2]
     unknown_note = f"; not of the scale: {row_scores.unknown:,}" if row_scores.unknown else ""
     exception_note = ", except NEI where it is the truth" if row_scores.true_nei else ""
     note = ["Columns: numbers of the rows; none: no verdict."] if numbered else []
@@ -540,8 +540,8 @@ def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
         f"{row_scores.nei:,}; missing: {row_scores.missing:,}{unknown_note}; all count as wrong{exception_note}"
     )
     note.append(f"Predictions of {nei!r} (NEI): {counts_note}.")
-    if row_scores.metrics.one_sided:
-        note.append(f"On one side only, and 0 in the averages: {', '.join(map(repr, row_scores.metrics.one_sided))}.")
+    if row_scores.figures.one_sided:
+        note.append(f"On one side only, and 0 in the averages: {', '.join(map(repr, row_scores.figures.one_sided))}.")
     if absent_classes:
         note.append(f"On neither side, and not shown: {', '.join(map(repr, absent_classes))}.")
     if scores.duplicates is not None:
@@ -559,7 +559,7 @@ def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
 
 def verdict_report(scores: VerdictScores, subject: str, facts: Sequence[tuple[str, str]] = ()) -> Report:
     """Return a report of scores; ``subject`` names what was scored, and ``facts`` are listed at the end."""
-    metrics = scores.overall.metrics
+    metrics = scores.rows.figures
     dots = tuple(
         Dot(f"{measure}, {name}", measure, value.value, *value.interval, constant.value)
         for name, metrics_of_rows in _variants(scores)
