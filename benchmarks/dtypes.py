@@ -130,7 +130,9 @@ def probes(models: Sequence[LocalModel], file: str, aspect: str, method: MethodN
             odds = np.concatenate([candidate.fit_fold(fold).judge(fold.test_pairs).log_odds for fold in folds])
         right.append((1 + np.sign(odds) * truth)[truth != 0] / 2)
     change = (
-        BootstrapUnits.of([item.group for item in items]).difference(right[0], right[1], pairs[truth != 0]).difference
+        BootstrapUnits.of([item.group for item in items])
+        .paired_difference(right[0], right[1], pairs[truth != 0])
+        .difference
     )
     assert change.value is not None
     assert change.low is not None

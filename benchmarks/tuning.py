@@ -81,7 +81,7 @@ def measure(name: str, step: Step, steps: Sequence[Sequence[int]], rows: Sequenc
         nats += float(loss.detach())
     seconds = time.process_time() - started
     tokens = sum(len(row.tokens) for row in rows)
-    return Measurement(name, tokens / seconds, nats / sum(row.learned for row in rows))
+    return Measurement(name, tokens / seconds, nats / sum(row.n_target_tokens for row in rows))
 
 
 def compare(count: int, size: int, repeats: int) -> list[Measurement]:

@@ -10,7 +10,7 @@ from climassay.confidence.topics import naming
 from climassay.factcheck.debate import assessment, reading
 from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.generation import writing as schemas
-from climassay.models.json_answers import satisfying_json
+from climassay.models.json_answers import extract_valid_json
 from climassay.models.openai.schema import response_format
 from climassay.prompts import STRONG
 from climassay.questions import KINDS
@@ -82,7 +82,7 @@ def test_every_schema_is_sent_in_the_form_that_strict_servers_take(schema):
 def test_what_the_sent_schema_allows_is_kept_however_long_it_is(schema):
     sent = response_format(schema)["json_schema"]["schema"]
     value = instance(sent, 5000)
-    kept = json.loads(satisfying_json(json.dumps(value), schema))
+    kept = json.loads(extract_valid_json(json.dumps(value), schema))
     assert kept == (value if schema["type"] == "object" else value["answer"])
 
 
@@ -94,4 +94,4 @@ def test_a_missing_field_is_named(schema):
     value = instance(response_format(schema)["json_schema"]["schema"], 50)
     del value[missing]
     with pytest.raises(ValueError, match=missing):
-        satisfying_json(json.dumps(value), schema)
+        extract_valid_json(json.dumps(value), schema)

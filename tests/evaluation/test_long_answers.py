@@ -15,7 +15,7 @@ from climassay.evaluation import (
     ExamplePool,
     Outcome,
     PromptContext,
-    Sources,
+    SourceLoaders,
     TaskPrompts,
     experiment_report,
     experiment_tables,
@@ -68,7 +68,7 @@ def run(store, tmp_path, write=lambda prompt, schema: ANSWER, judge=judging, lim
     judges = ScriptedModel(write=judge, name="openai:judge")
     resources = EvaluationResources(
         lambda spec, adapter: model,
-        Sources(lambda _: None, lambda _: ExamplePool("pool", (Question("p", "longform", "Q?", "A."),) * 5)),
+        SourceLoaders(lambda _: None, lambda _: ExamplePool("pool", (Question("p", "longform", "Q?", "A."),) * 5)),
         open_scorer=lambda ask: Scorer(judge=ask(judges)),
         open_checker=lambda scorer: check,
     )

@@ -16,7 +16,7 @@ from climassay.evaluation import (
     BenchmarkSpec,
     EvaluationResources,
     ExamplePool,
-    Sources,
+    SourceLoaders,
     count_answers,
     experiment_report,
     load_experiment,
@@ -109,7 +109,7 @@ class Lab:
         scorer = Scorer(Letters(), "local:minilm", Same(), judge=self.judge)
         return EvaluationResources(
             self.open_model,
-            Sources(lambda names: None, lambda name: POOL),
+            SourceLoaders(lambda names: None, lambda name: POOL),
             lambda model, spec: self.adapter(model, spec) if self.adapter else None,
             lambda ask: scorer,
         )
@@ -319,7 +319,7 @@ def test_a_model_without_log_probabilities_is_told_before_anything_is_asked(stor
         run_experiment(
             plan(),
             SETS,
-            EvaluationResources(lambda spec, adapter: Talker(), bench.sources, bench.find_adapter, bench.open_scorer),
+            EvaluationResources(lambda spec, adapter: Talker(), bench.loaders, bench.find_adapter, bench.open_scorer),
             store,
         )
 

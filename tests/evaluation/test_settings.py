@@ -6,7 +6,7 @@ import pytest
 
 from climassay.corpus import Hit, Passage
 from climassay.errors import InputError
-from climassay.evaluation import ExamplePool, PromptContext, Sources, make_setting, parse_spec
+from climassay.evaluation import ExamplePool, PromptContext, SourceLoaders, make_setting, parse_spec
 from climassay.evaluation.settings import RESERVED_TOKENS, SETTINGS, setting
 from climassay.questions import Question
 
@@ -53,7 +53,7 @@ class Reader:
 
 
 def sources(shelf=None, pool=None):
-    return Sources(lambda names: shelf, lambda name: pool)
+    return SourceLoaders(lambda names: shelf, lambda name: pool)
 
 
 NOTHING = sources()
@@ -172,7 +172,7 @@ def test_a_setting_can_be_added_by_name(monkeypatch):
     monkeypatch.setattr(SETTINGS, "_entries", dict(SETTINGS._entries))
 
     @setting("hint", parse_argument=lambda rest: {"document": rest})
-    def hint(spec, sources):
+    def hint(spec, loaders):
         return lambda questions, model: [PromptContext((spec.document,)) for _ in questions]
 
     added = make_setting(parse_spec("hint:Think first."), NOTHING)

@@ -3,7 +3,7 @@
 import pytest
 
 from climassay.errors import ModelError
-from climassay.evaluation import ExamplePool, Sources, TaskPrompts, make_setting, parse_spec
+from climassay.evaluation import ExamplePool, SourceLoaders, TaskPrompts, make_setting, parse_spec
 from climassay.evaluation.tasks import ask_written
 from climassay.questions import TYPES, Question
 from scripted_model import ScriptedModel
@@ -17,7 +17,7 @@ POOL = ExamplePool(
         Question("p2", "cloze", "A <MASK> is a storm.", "cyclone"),
     ),
 )
-SOURCES = Sources(lambda names: None, lambda name: POOL)
+SOURCES = SourceLoaders(lambda names: None, lambda name: POOL)
 
 
 def ask(question, write, setting="default", examples=1):

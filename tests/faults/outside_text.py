@@ -109,7 +109,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "facts.split_facts": facts.split_facts,
     "failures.explain": failures.explain,
     "files.parse_json": _refused(files.parse_json),
-    "json_answers.satisfying_json": _refused(lambda text: json_answers.satisfying_json(text, SCHEMA)),
+    "json_answers.extract_valid_json": _refused(lambda text: json_answers.extract_valid_json(text, SCHEMA)),
     "keys.find_named_options": lambda text: keys.find_named_options(text, keys.strip_labels(OPTIONS)),
     "latex.plain_latex": latex.plain_latex,
     "labelled.clean_statement": labelled.clean_statement,

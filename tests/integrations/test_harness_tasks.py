@@ -134,7 +134,7 @@ def test_parts_in_a_macro_f1_have_its_mean_and_its_spread():
     items = list(zip(gold.tolist(), found.tolist(), strict=True))
     scores = SampleScores(range(300), ())
     scores.add_aggregate("f1,none", macro(items), {one: macro(items[:one] + items[one + 1 :]) for one in range(300)})
-    parts = np.array([one["f1,none"] for one in scores.scores.values()])
+    parts = np.array([one["f1,none"] for one in scores.by_sample.values()])
     assert parts.mean() == pytest.approx(macro(items), abs=1e-12)
     places = [draw.integers(0, 300, 300) for _ in range(400)]
     bootstrap = np.std([macro([items[place] for place in one]) for one in places])

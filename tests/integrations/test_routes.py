@@ -174,13 +174,13 @@ def test_likelihood_scores_are_the_same_as_in_the_harness(harness, harness_model
 
 
 def test_worked_examples_are_the_same_on_all_routes(tmp_path, monkeypatch, harness_model):
-    from climassay.evaluation import Sources, make_setting, open_pool, parse_spec
+    from climassay.evaluation import SourceLoaders, make_setting, open_pool, parse_spec
 
     pool = tmp_path / "pool.jsonl"
     outside = [question for question in gold_questions().of_kind("mcq") if question not in sample()]
     pool.write_text(to_json_lines(map(question_row, outside)), encoding="utf-8")
     few = make_setting(
-        parse_spec(f"few-shot:{pool}", examples=2, seed=3), Sources(open_retriever=None, open_pool=open_pool)
+        parse_spec(f"few-shot:{pool}", examples=2, seed=3), SourceLoaders(open_retriever=None, open_pool=open_pool)
     )
     listener = Listener()
     ask_mcq(of_kind("mcq"), listener, [few], TaskPrompts.load(), scorings=("letter",))

@@ -213,7 +213,7 @@ def test_five_groups_cannot_show_that_a_judge_is_better() -> None:
     pairs = np.array([(3 * g + a, 3 * g + b) for g in range(5) for a in range(3) for b in range(a)])
     units = BootstrapUnits.of([f"g{index // 3}" for index in range(15)])
     gains = np.where(pairs[:, 0] % 3 == 2, 0.5, 1.0)
-    found = units.difference(np.zeros(len(pairs)), gains, pairs)
+    found = units.paired_difference(np.zeros(len(pairs)), gains, pairs)
     assert found.difference.value == pytest.approx(gains.mean())
     assert found.difference.low == 0
     assert found.p_value == pytest.approx(2 / 32, abs=0.006)

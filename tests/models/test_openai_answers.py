@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from api_server import ApiServer, Behaviour, Reply
 from climassay.models import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.contract import object_schema
-from climassay.models.json_answers import satisfying_json
+from climassay.models.json_answers import extract_valid_json
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.option_scores import named_option, score_options
 from climassay.models.openai.pacing import RetryPolicy
@@ -438,7 +438,7 @@ def test_a_text_longer_than_the_schema_allows_is_kept(server_does):
     ],
 )
 def test_json_is_found_inside_of_what_models_write(text, found):
-    assert satisfying_json(text, {"type": "object", "required": ["a"]}) == found
+    assert extract_valid_json(text, {"type": "object", "required": ["a"]}) == found
 
 
 LATEX = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
@@ -459,14 +459,14 @@ LATEX = {"type": "object", "properties": {"a": {"type": "string"}}, "required": 
     ],
 )
 def test_backslashes_of_latex_are_repaired_and_those_of_json_are_kept(written, read):
-    text = satisfying_json('{"a": "' + written + '"}', LATEX)
+    text = extract_valid_json('{"a": "' + written + '"}', LATEX)
     assert json.loads(text)["a"] == json.loads('"' + read + '"')
 
 
 @pytest.mark.parametrize("written", [r"a \b c", r"\u0007", r"x\f"])
 def test_control_characters_that_mean_nothing_are_asked_again(written):
     with pytest.raises(ValueError, match="control character"):
-        satisfying_json('{"a": "' + written + '"}', LATEX)
+        extract_valid_json('{"a": "' + written + '"}', LATEX)
 
 
 VERDICT = {
@@ -489,19 +489,19 @@ VERDICT = {
     ],
 )
 def test_the_last_object_that_satisfies_the_schema_counts(text, verdict):
-    assert json.loads(satisfying_json(text, VERDICT))["verdict"] == verdict
+    assert json.loads(extract_valid_json(text, VERDICT))["verdict"] == verdict
 
 
 @pytest.mark.parametrize("verdict", ["incorrect", "right", "correct or wrong", 1])
 def test_values_that_an_enumeration_lacks_are_refused(verdict):
     with pytest.raises(ValueError, match="verdict"):
-        satisfying_json(json.dumps({"reason": "r", "verdict": verdict}), VERDICT)
+        extract_valid_json(json.dumps({"reason": "r", "verdict": verdict}), VERDICT)
 
 
 @pytest.mark.parametrize("text", ["", "none", '{"a": 1', '{"a": "b"}', "[" * 100_000, '{"a": NaN}'])
-def test_what_is_no_satisfying_json_is_refused(text):
+def test_text_without_valid_json_is_refused(text):
     with pytest.raises(ValueError, match=r"^(It is not|The answer lacks|The field \"a\")"):
-        satisfying_json(text, {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
+        extract_valid_json(text, {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 
 
 def test_an_answer_that_never_satisfies_the_schema_is_a_failure():

@@ -244,7 +244,7 @@ def test_a_file_that_does_not_fit_is_nothing_known(tmp_path, text):
     (tmp_path / FILE_NAME).write_text(text)
     knowledge = CapabilityTracker("http://host/v1", "m", tmp_path)
     assert knowledge.capabilities.schema_support is None
-    knowledge.note_schema("strict", SCHEMA)
+    knowledge.note_schema_support("strict", SCHEMA)
     assert CapabilityTracker("http://host/v1", "m", tmp_path).capabilities.schema_support == "strict"
 
 

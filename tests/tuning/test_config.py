@@ -19,7 +19,7 @@ from climassay.tuning import (
 )
 from climassay.tuning.data import check_data
 from climassay.tuning.result import FORMAT, RESULT_FILE
-from climassay.tuning.sequences import epoch_order, iterate_passes
+from climassay.tuning.sequences import epoch_order, iterate_batches
 from tuning_parts import book, library, parity
 
 
@@ -101,7 +101,7 @@ def test_like_lengths_come_together_but_not_in_order() -> None:
 
 @given(LENGTHS, st.integers(1, 16))
 def test_passes_cut_a_step_by_length(lengths: list[int], size: int) -> None:
-    parts = list(iterate_passes(range(len(lengths)), lengths, size))
+    parts = list(iterate_batches(range(len(lengths)), lengths, size))
     order = [index for part in parts for index in part]
     assert sorted(order) == list(range(len(lengths)))
     assert [lengths[index] for index in order] == sorted(lengths)

@@ -151,5 +151,5 @@ def _unmerged(base: TuningBase, folder: Path, requests: list[OptionRequest]) -> 
         rows = [TokenSequence(tokens, options.first_scored) for tokens in options.sequences]
         loss = SequenceLoss(base, model.get_base_model(), rows)
         with torch.no_grad():
-            found += [-float(loss.sum([place])) for place in range(len(rows))]
+            found += [-float(loss.summed_loss([place])) for place in range(len(rows))]
     return found

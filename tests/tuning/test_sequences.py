@@ -85,7 +85,7 @@ def test_a_prompt_that_is_too_long_loses_its_beginning(chat: PromptFormat, limit
     assert (cut.cut, cut.cut_tokens) == (sum(count > 0 for count in lost), sum(lost))
     for before, after, count in zip(whole.sequences, cut.sequences, lost, strict=True):
         assert after.tokens == before.tokens[count:]
-        assert after.learned == before.learned
+        assert after.n_target_tokens == before.n_target_tokens
         assert after.start >= 1
 
 
@@ -107,7 +107,7 @@ def test_texts_are_packed_one_after_the_other(chat: PromptFormat) -> None:
     assert [token for sequence in tokenised.sequences for token in sequence.tokens] == expected
     assert {len(sequence.tokens) for sequence in tokenised.sequences[:-1]} == {64}
     assert all(sequence.start == 1 for sequence in tokenised.sequences)
-    assert tokenised.learned == len(expected) - len(tokenised.sequences)
+    assert tokenised.n_target_tokens == len(expected) - len(tokenised.sequences)
 
 
 def test_what_neighbouring_passages_share_is_read_once() -> None:
@@ -160,13 +160,13 @@ def test_padded_rows_have_the_loss_they_have_alone(architecture: str) -> None:
     ]
     loss = SequenceLoss(OnTheCpu(), model, rows)
     with torch.no_grad():
-        together = float(loss.sum(range(4)))
+        together = float(loss.summed_loss(range(4)))
     apart = sum(by_hand(model, row) for row in rows)
     assert together == pytest.approx(apart, rel=1e-4)
     learned = 4 + 1 + 18 + 1
-    assert loss.learned(range(4)) == learned
+    assert loss.count_target_tokens(range(4)) == learned
     for size in (1, 3, 4):
-        assert loss.mean(size) == pytest.approx(apart / learned, rel=1e-4)
+        assert loss.mean_loss(size) == pytest.approx(apart / learned, rel=1e-4)
 
 
 def test_the_loss_of_an_answer_is_its_log_probability_as_an_option(tmp_path: Path) -> None:
@@ -180,4 +180,4 @@ def test_the_loss_of_an_answer_is_its_log_probability_as_an_option(tmp_path: Pat
     scores = load_model(f"local:{folder}", ModelOptions(dtype="float32")).option_logprobs(requests)
     for place, score in enumerate(scores):
         with torch.no_grad():
-            assert float(loss.sum([place])) == pytest.approx(-score.logprobs[0], abs=1e-4)
+            assert float(loss.summed_loss([place])) == pytest.approx(-score.logprobs[0], abs=1e-4)

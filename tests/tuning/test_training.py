@@ -186,7 +186,7 @@ def test_too_little_memory_is_one_sentence(base: TuningBase, tmp_path: Path, mon
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("climassay.tuning.sequences.SequenceLoss.sum", full)
+    monkeypatch.setattr("climassay.tuning.sequences.SequenceLoss.summed_loss", full)
     with pytest.raises(ModelError, match="is not enough for a batch of 4 sequences: lower the batch size"):
         train(base, LEARNED, HELD_OUT, small(), tmp_path)
 

@@ -200,10 +200,14 @@ def check_claims(
             group_column=table.group_column,
             groups={claim_record.id: group for claim_record, group in zip(table.claims, table.groups, strict=True)},
         ),
-        checker.run,
+        checker.run_id,
         checker.tallies,
         table.skipped,
-        (("Run", checker.run), ("Mediator", mediator), *((f"Model {name}", facts) for name, facts in models.items())),
+        (
+            ("Run", checker.run_id),
+            ("Mediator", mediator),
+            *((f"Model {name}", facts) for name, facts in models.items()),
+        ),
     )
 
 

@@ -109,7 +109,7 @@ class FailedCalls(Shown):
     """Result of a command whose model calls were all left without an answer."""
 
     def terminal_tables(self, width: int) -> "Sequence[Table]":  # noqa: ARG002
-        """Return no tables, because the error and the notes say the same."""
+        """Return no tables, because the error and the notes already say what the table would show."""
         return ()
 
 

@@ -250,8 +250,8 @@ def benchmark(
 
     Args:
         method: Method of judging: direct, direct-expected, pairs, zero-shot, ppairs, ppairs-length, principal,
-            pointwise, pointwise-length or all; repeat.
-        sort: Method of sorting; by default strengths, or fitted if --pairs-per-item is given.
+            pointwise, pointwise-length or all. Repeat the option for several methods.
+        sort: Method of sorting. The default is strengths, or fitted with --pairs-per-item.
         learning_curve: Numbers of labelled items for a learning curve, for example 10,20,50,100,200.
         predictions: Write the rank of every item (.jsonl, .csv, .xlsx).
     """

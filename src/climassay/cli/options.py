@@ -185,7 +185,7 @@ class AccessOptions(ModelGroup):
 @dataclass(frozen=True, kw_only=True)
 @options_for(ModelOptions, "device", "adapter")
 class CheckOptions(AccessOptions):
-    """Options for a model that is checked."""
+    """Options for the model that ``climassay models check`` tests."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,9 +29,9 @@ MAX_SHORT_QUERY_WORDS = 3
 MAX_SHORT_CONTENT_WORDS = 4
 """Maximum number of content words of a query for which passages with the same words also count as relevant."""
 MAX_WORDS_BETWEEN = 2
-"""Maximum number of other content words in a text segment that contains the words of a query."""
+"""Maximum number of other content words in a window of a text that contains the words of a query."""
 MIN_WEIGHT_SHARE = 0.95
-"""Minimum fraction of the query's total word weight that a text segment or heading must contain."""
+"""Minimum fraction of the query's total word weight that a heading or a window of a text must contain."""
 
 _QUESTION_WORDS = """
 actually affect affecting already also answer anybody anyone anything anywhere author bad become begin best better
@@ -126,9 +126,10 @@ class QueryWords:
         return MIN_WEIGHT_SHARE * sum(self._weights.values())
 
     def match(self, passage: Passage) -> bool:
-        """Return whether a heading or a text segment of a passage contains the query's words; call :meth:`weigh` first.
+        """Return whether a heading of a passage, or a window of its text, contains the query's words.
 
-        A segment has :data:`MAX_WORDS_BETWEEN` more content words than the query.
+        The words that it contains must have :data:`MIN_WEIGHT_SHARE` of the query's weight, which :meth:`weigh` must
+        have computed before. A window is :data:`MAX_WORDS_BETWEEN` content words longer than the query.
         """
         min_weight = self._min_weight
         if any(self._compute_weight(stems(heading)) >= min_weight for heading in passage.headings):
@@ -139,7 +140,7 @@ class QueryWords:
         return sum(self._weights.get(word, 0.0) for word in set(words))
 
     def _find_max_weight(self, words: Sequence[str]) -> float:
-        """Return the maximum total weight of distinct query words in any segment of a text."""
+        """Return the maximum total weight of distinct query words in any window of a text."""
         length = len(self.spelling_by_stem) + MAX_WORDS_BETWEEN
         hits = [(index, word) for index, word in enumerate(words) if word in self._weights]
         counts: Counter[str] = Counter()

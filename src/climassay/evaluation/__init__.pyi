@@ -46,7 +46,7 @@ from .resources import (
     HarnessCells as HarnessCells,
     RecordModel as RecordModel,
     open_resources as open_resources,
-    open_sources as open_sources,
+    make_source_loaders as make_source_loaders,
 )
 from .runner import (
     count_answers as count_answers,
@@ -70,7 +70,7 @@ from .settings import (
     ExamplePool as ExamplePool,
     PromptContext as PromptContext,
     Setting as Setting,
-    Sources as Sources,
+    SourceLoaders as SourceLoaders,
     TaskPrompts as TaskPrompts,
     Values as Values,
     after_prefix as after_prefix,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from climassay.evaluation.experiment_file import ExperimentPlan, MetricSpec, ModelSpec
 from climassay.evaluation.long_answers import Comparer, numbered_passages
 from climassay.evaluation.results import Cell, CellRecord, ConstantScore, Outcome, TaskGroup
-from climassay.evaluation.settings import PromptContext, Retriever, SettingSpec, Sources, TaskPrompts, open_pool
+from climassay.evaluation.settings import PromptContext, Retriever, SettingSpec, SourceLoaders, TaskPrompts, open_pool
 from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.registry import METRICS, Scorer
@@ -75,7 +75,7 @@ class EvaluationResources:
 
     open_model: Callable[[ModelSpec, Path | None], Generator]
     """Function that loads a model, with the adapter in the given folder unless the folder is None."""
-    sources: Sources
+    loaders: SourceLoaders
     find_adapter: Callable[[ModelSpec, SettingSpec], Adapter | None] = lambda _model, _setting: None
     """Function that finds or trains a model's adapter for a setting. It returns None if the setting has no adapter."""
     open_scorer: Callable[[RecordModel], Scorer] = lambda _record_model: Scorer()
@@ -110,7 +110,7 @@ def open_resources(
         on_training: Callback that reports the progress of training adapters.
         load: Function that loads the models.
     """
-    sources = open_sources(workspace, plan.folder)
+    loaders = make_source_loaders(workspace, plan.folder)
 
     def open_model(spec: ModelSpec, adapter: Path | None) -> Generator:
         options = spec.options(deadline=deadline, adapter=None if adapter is None else str(adapter))
@@ -130,7 +130,7 @@ def open_resources(
         from climassay.grounding.support_judge import SupportJudge
         from climassay.grounding.text_check import check_sentences
 
-        collections = cast("CollectionGroup", sources.open_retriever(plan.metrics.collections))
+        collections = cast("CollectionGroup", loaders.open_retriever(plan.metrics.collections))
         judge = None if scorer.judge is None else SupportJudge(scorer.judge)
 
         def check(text: str, context: PromptContext) -> tuple[CheckedSentence, ...]:
@@ -139,10 +139,10 @@ def open_resources(
 
         return check
 
-    return EvaluationResources(open_model, sources, find_model_adapter, open_scorer, open_checker)
+    return EvaluationResources(open_model, loaders, find_model_adapter, open_scorer, open_checker)
 
 
-def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:
+def make_source_loaders(workspace: Workspace, folder: Path = Path()) -> SourceLoaders:
     """Return functions that open a workspace's collections, once each, and pools of examples in a folder."""
 
     @cache
@@ -151,7 +151,7 @@ def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:
 
         return open_collections(workspace, names)
 
-    return Sources(open_retriever, lambda name: open_pool(resolve_file(folder, name)))
+    return SourceLoaders(open_retriever, lambda name: open_pool(resolve_file(folder, name)))
 
 
 def make_scorer(

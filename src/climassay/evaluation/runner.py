@@ -156,13 +156,13 @@ def run_experiment(
         "use_cache": use_cache,
     }
     # Settings are made before any model is loaded, so that a missing collection is reported at once.
-    settings = [make_setting(spec, resources.sources) for spec in plan.settings]
+    settings = [make_setting(spec, resources.loaders) for spec in plan.settings]
     with store.run(command=command, config=config, seeds={"plan": plan.seed}) as run:
         experiment_run = _ExperimentRun(
             plan, sets, resources, store, run, templates, use_cache, callbacks or ExperimentCallbacks()
         )
         if plan.metrics.collections:
-            resources.sources.open_retriever(plan.metrics.collections)
+            resources.loaders.open_retriever(plan.metrics.collections)
         trained_judges: dict[str, Comparer] = {}
         if plan.metrics.trained_judge:
             if resources.load_trained_judge is None:

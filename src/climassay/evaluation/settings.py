@@ -45,7 +45,7 @@ Values = dict[str, object]
 AUTO = "auto"
 RESERVED_TOKENS = 512
 """Number of tokens of the context window that are reserved for question, options, instructions and answer."""
-MakeSetting = TypeVar("MakeSetting", bound="Callable[[SettingSpec, Sources], PrepareContexts]")
+MakeSetting = TypeVar("MakeSetting", bound="Callable[[SettingSpec, SourceLoaders], PrepareContexts]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +261,8 @@ class SettingSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
-    """Sources of settings, as functions that open collections and pools of examples."""
+class SourceLoaders:
+    """Functions that open the sources of settings: collections and pools of examples."""
 
     open_retriever: Callable[[tuple[str, ...]], Retriever]
     """Function that opens the collections with the given names as one retriever."""
@@ -286,7 +286,7 @@ class Setting:
 class SettingType:
     """Kind of settings, with the functions that parse and prepare such settings."""
 
-    prepare: Callable[[SettingSpec, Sources], PrepareContexts]
+    prepare: Callable[[SettingSpec, SourceLoaders], PrepareContexts]
     parse_argument: Callable[[str], Mapping[str, Any]] | None = None
     """Function that parses the part of the short name after the colon into fields of :class:`SettingSpec`; None if the
     name takes no argument."""
@@ -305,7 +305,7 @@ def setting(name: str, **fields: Any) -> Callable[[MakeSetting], MakeSetting]:
 
     Example:
         >>> @setting("hint")
-        ... def hint(spec, sources):
+        ... def hint(spec, loaders):
         ...     return lambda questions, model: [PromptContext(("Think first.",)) for _ in questions]
     """
 
@@ -339,7 +339,7 @@ def parse_spec(text: str, *, passages: int = 3, examples: int = 5, seed: int = 0
     return SettingSpec(name, text, **fields | {name: parameters[name] for name in kind.parameters})
 
 
-def make_setting(spec: SettingSpec, sources: Sources) -> Setting:
+def make_setting(spec: SettingSpec, loaders: SourceLoaders) -> Setting:
     """Return the setting of a specification, ready to prepare questions.
 
     Raises:
@@ -347,7 +347,7 @@ def make_setting(spec: SettingSpec, sources: Sources) -> Setting:
     """
     if spec.passages < 1 or spec.examples < 1:
         raise InputError(f"The setting {spec.label} needs at least one passage or example.")
-    return Setting(spec.label, SETTINGS.find(spec.kind).prepare(spec, sources), spec)
+    return Setting(spec.label, SETTINGS.find(spec.kind).prepare(spec, loaders), spec)
 
 
 def _parse_collections(text: str, example: str) -> tuple[str, ...]:
@@ -358,13 +358,13 @@ def _parse_collections(text: str, example: str) -> tuple[str, ...]:
 
 
 @setting("default")
-def _default(_spec: SettingSpec, _sources: Sources) -> PrepareContexts:
+def _default(_spec: SettingSpec, _loaders: SourceLoaders) -> PrepareContexts:
     return lambda questions, _model: [PromptContext() for _ in questions]
 
 
 @setting("few-shot", parse_argument=lambda argument: {"pool": argument or PRIMER}, parameters=("examples", "seed"))
-def _few_shot(spec: SettingSpec, sources: Sources) -> PrepareContexts:
-    pool = sources.open_pool(spec.pool)
+def _few_shot(spec: SettingSpec, loaders: SourceLoaders) -> PrepareContexts:
+    pool = loaders.open_pool(spec.pool)
 
     def prepare(questions: Sequence[Question], _model: Generator) -> list[PromptContext]:
         kinds = dict.fromkeys(question.kind for question in questions)
@@ -379,8 +379,8 @@ def _few_shot(spec: SettingSpec, sources: Sources) -> PrepareContexts:
     parse_argument=lambda argument: {"collections": _parse_collections(argument, "rag:ipcc")},
     parameters=("passages",),
 )
-def _rag(spec: SettingSpec, sources: Sources) -> PrepareContexts:
-    retriever = sources.open_retriever(spec.collections)
+def _rag(spec: SettingSpec, loaders: SourceLoaders) -> PrepareContexts:
+    retriever = loaders.open_retriever(spec.collections)
 
     def prepare(questions: Sequence[Question], _model: Generator) -> list[PromptContext]:
         texts = [question.question for question in questions]
@@ -400,9 +400,9 @@ def _parse_document(argument: str) -> dict[str, Any]:
 
 
 @setting("long-context", parse_argument=_parse_document)
-def _long_context(spec: SettingSpec, sources: Sources) -> PrepareContexts:
+def _long_context(spec: SettingSpec, loaders: SourceLoaders) -> PrepareContexts:
     """PrepareContexts prompts with a document before each question; :func:`_fit_window` truncates it if necessary."""
-    retriever = sources.open_retriever(spec.collections)
+    retriever = loaders.open_retriever(spec.collections)
 
     def prepare(questions: Sequence[Question], model: Generator) -> list[PromptContext]:
         model = model.wrapped if isinstance(model, RecordedModel) else model
@@ -465,7 +465,7 @@ def _fit_window(passages: "Sequence[Passage]", sizes: Sequence[int], center: int
 
 
 @setting("context")
-def _context(_spec: SettingSpec, _sources: Sources) -> PrepareContexts:
+def _context(_spec: SettingSpec, _loaders: SourceLoaders) -> PrepareContexts:
     def prepare(questions: Sequence[Question], _model: Generator) -> list[PromptContext]:
         n_missing = sum(question.context is None for question in questions)
         if n_missing:

@@ -145,14 +145,14 @@ class Checker:
 
     Attributes:
         setup: Participants and settings.
-        run: Id of the run in the records.
+        run_id: Id of the run in the records.
     """
 
     def __init__(
         self, setup: DebateSetup, batcher: RequestBatcher, models: Mapping[str, RecordedModel], run: Run
     ) -> None:
         self.setup = setup
-        self.run = run.id
+        self.run_id = run.id
         self._batcher = batcher
         self._models = models
         self._run = run

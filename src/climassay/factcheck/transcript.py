@@ -62,7 +62,7 @@ class Subclaim:
     """One statement of a claim."""
 
     number: int
-    """Number, starting at 1."""
+    """Number of the statement within the claim, starting at 1."""
     text: str
     """Statement in a form that can be understood alone."""
     start: int
@@ -78,7 +78,7 @@ class PassageCitation:
     """A retrieved passage with the number by which it is cited."""
 
     number: int
-    """Number, starting at 1, in order of first retrieval."""
+    """Number of the passage in the transcript, starting at 1, in order of first retrieval."""
     passage: Passage
     collection: str
     cosine: float | None

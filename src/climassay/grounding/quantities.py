@@ -91,7 +91,8 @@ _IN_YEAR = re.compile(r"\b(?:in|since|until|years?|seit|jahr|en|depuis|desde|em)
 _BETWEEN = re.compile(r"\b(?:between|zwischen|entre)\s+$", re.IGNORECASE)
 _AND = ("and", "und", "et", "y", "e")
 _EXTENTS = ("time", "days", "span", "length", "area", "angle")
-"""Kinds of units of extents; "over" before an extent does not make it a bound ("over ten years")."""
+"""Kinds of units that measure an extent. Before such a quantity, "over" can mean "during" or "across" rather than "more
+than" ("over ten years"), so that it does not make the number a bound."""
 _SIGN = re.compile(r"(?:^|(?<=[\s(\[~≈<>=]))[-−–]$")
 _YEARLY_WORDS = re.compile(
     r"\b(?:annual(?:ly)?|yearly|(?:per|a|each|every) year|jährlich\w*|pro jahr|par an|annuel\w*|anual\w*"

@@ -275,7 +275,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
             return choice_index, question.options[choice_index], False
         return None, str(responses[0]).strip() if self.task.OUTPUT_TYPE == "generate_until" else "", False
 
-    def scores(self) -> dict[int, dict[str, float]]:
+    def compute_scores(self) -> dict[int, dict[str, float]]:
         """Return scores by sample and ``metric,filter``; add notes on metrics that are not means over samples."""
         values: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
         for doc, samples in self.samples_by_doc.items():
@@ -286,23 +286,27 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         scores = SampleScores(
             self.samples_by_doc, [doc for doc in self.samples_by_doc if doc in self.errors or doc in self.unparsed]
         )
-        for (metric, filter_name), by_doc in values.items():
-            column, aggregate = list(by_doc.values()), self._aggregate(metric)
-            totals = _aggregate_values(aggregate, column)
+        for (metric, filter_name), value_by_doc in values.items():
+            sample_values, aggregate = list(value_by_doc.values()), self._aggregate(metric)
+            totals = _aggregate_values(aggregate, sample_values)
             metric_names = {suffix: self._metric_name(metric, suffix, filter_name) for suffix in totals}
-            if list(totals) == [""] and is_mean(totals[""], column):
-                scores.add(metric_names[""], dict(zip(by_doc, map(float, column), strict=True)))
+            if list(totals) == [""] and is_mean(totals[""], sample_values):
+                scores.add(metric_names[""], dict(zip(value_by_doc, map(float, sample_values), strict=True)))
                 continue
-            known_scores: dict[str, dict[str, float]] = {}  # equal values have equal parts in the aggregate
-            for index, value in enumerate(column):
-                if (key := repr(value)) not in known_scores and len(column) > 1:
-                    known_scores[key] = _aggregate_values(aggregate, column[:index] + column[index + 1 :])
-            numbers_without = {doc: known_scores.get(repr(value), {}) for doc, value in by_doc.items()}
-            for suffix, key in metric_names.items():
-                parts = {doc: numbers.get(suffix, np.nan) for doc, numbers in numbers_without.items()}
-                scores.add_aggregate(key, totals[suffix], parts)
+            # Whichever of several equal values is left out, the totals are the same.
+            totals_without_value: dict[str, dict[str, float]] = {}
+            for index, value in enumerate(sample_values):
+                if (key := repr(value)) not in totals_without_value and len(sample_values) > 1:
+                    other_values = sample_values[:index] + sample_values[index + 1 :]
+                    totals_without_value[key] = _aggregate_values(aggregate, other_values)
+            for suffix, metric_name in metric_names.items():
+                leave_one_out = {
+                    doc: totals_without_value.get(repr(value), {}).get(suffix, np.nan)
+                    for doc, value in value_by_doc.items()
+                }
+                scores.add_aggregate(metric_name, totals[suffix], leave_one_out)
         self.notes += scores.notes(self.name, "the harness")
-        return scores.scores
+        return scores.by_sample
 
     def _metric_name(self, metric: str, suffix: str, filter_name: str) -> str:
         is_higher_better = self.task.higher_is_better().get(metric, True)

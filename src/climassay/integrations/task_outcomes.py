@@ -41,7 +41,7 @@ class SampleScores(Generic[K]):
     """
 
     def __init__(self, samples: Iterable[K], unanswered: Collection[K]) -> None:
-        self.scores: dict[K, dict[str, float]] = {sample: {} for sample in samples}
+        self.by_sample: dict[K, dict[str, float]] = {sample: {} for sample in samples}
         self._unanswered: Collection[K] = unanswered
         self._jackknife_metrics: list[str] = []
         self._omitted_metrics: list[str] = []
@@ -54,9 +54,9 @@ class SampleScores(Generic[K]):
             scores: Scores by sample, without the unanswered samples; other samples that are missing get no score.
         """
         for sample, value in scores.items():
-            self.scores[sample][metric] = value
+            self.by_sample[sample][metric] = value
         for sample in self._unanswered:
-            self.scores[sample][metric] = max(scores.values(), default=0.0) if LOWER in metric else 0.0
+            self.by_sample[sample][metric] = max(scores.values(), default=0.0) if LOWER in metric else 0.0
 
     def add_aggregate(self, metric: str, total: float, leave_one_out: Mapping[K, float]) -> None:
         """Add a metric that is not the mean of the samples' scores, by its jackknife pseudo-values.
@@ -113,7 +113,7 @@ class TaskOutcomes(Generic[K]):
         self.questions, self.errors = questions, errors
         self.notes: tuple[str, ...] = ()
 
-    def scores(self) -> Mapping[K, Mapping[str, float]]:
+    def compute_scores(self) -> Mapping[K, Mapping[str, float]]:
         """Return scores by sample and metric; subclasses may add to :attr:`notes`."""
         raise NotImplementedError
 
@@ -135,7 +135,7 @@ class TaskOutcomes(Generic[K]):
         constants: tuple[ConstantScore, ...] = (),
     ) -> HarnessCell:
         """Return this task's results for an experiment: each sample's outcome, and a record of model and settings."""
-        cell, scores, outcomes = Cell(self.name, model.display_name, label, self.kind), self.scores(), []
+        cell, scores, outcomes = Cell(self.name, model.display_name, label, self.kind), self.compute_scores(), []
         for sample, question in self.questions.items():
             error = self.errors.get(sample)
             option_index, answer, is_unparsed = (None, "", False) if error else self.find_answer(sample, question)

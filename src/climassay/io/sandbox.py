@@ -190,7 +190,7 @@ def _limit_resources(max_memory: int) -> None:
 
 
 def _limit_processor_time(seconds: int | None) -> None:
-    """Let the system end this process after so many further seconds of processor time; None for no limit."""
+    """Limit this process to ``seconds`` more of processor time, after which the system ends it; None sets no limit."""
     with suppress(ImportError):
         import resource
 

@@ -323,7 +323,7 @@ def _compute_paired_difference(
     bootstrap_units: BootstrapUnits, baseline: JudgedPairs, judge_pairs: JudgedPairs, mask: np.ndarray
 ) -> PairedDifference:
     baseline_pairs, own_pairs = baseline.take(mask), judge_pairs.take(mask)
-    return bootstrap_units.difference(correctness(baseline_pairs), correctness(own_pairs), own_pairs.pairs)
+    return bootstrap_units.paired_difference(correctness(baseline_pairs), correctness(own_pairs), own_pairs.pairs)
 
 
 def _concatenate(parts: Sequence[JudgedPairs]) -> JudgedPairs:

@@ -496,7 +496,7 @@ class JudgedPairs:
 class BootstrapUnits:
     """Independent units for the bootstrap, and their resamples."""
 
-    of_item: IntArray
+    unit_of_item: IntArray
     """Index of the unit of each item, shape [items]. A unit is a group, or an item if all items form one group."""
     counts: FloatArray
     """Number of times that each unit appears in each resample, shape [resamples, units]."""
@@ -513,13 +513,13 @@ class BootstrapUnits:
 
     def pair_weights(self, pairs: IntArray) -> FloatArray:
         """Return the weight of each pair in each resample, shape [resamples, pairs]."""
-        first, second = self.of_item[pairs[:, 0]], self.of_item[pairs[:, 1]]
+        first, second = self.unit_of_item[pairs[:, 0]], self.unit_of_item[pairs[:, 1]]
         is_within_unit = first == second
         return np.asarray(self.counts[:, first] * np.where(is_within_unit, 1.0, self.counts[:, second]))
 
     def mean(self, values: FloatArray, pairs: IntArray) -> JudgeScore:
         """Return the mean of ``values`` [pairs] with its interval; ``pairs`` has shape [pairs, 2]."""
-        return self._mean(values, self.pair_weights(pairs))[0]
+        return self._bootstrap_mean(values, self.pair_weights(pairs))[0]
 
     def proportion(self, values: FloatArray, pairs: IntArray) -> JudgeScore:
         """Return the mean of ``values`` from 0 to 1 [pairs] with its interval; ``pairs`` has shape [pairs, 2].
@@ -529,11 +529,11 @@ class BootstrapUnits:
         score = self.mean(values, pairs)
         if score.value not in (0.0, 1.0):
             return score
-        n_units = len(np.unique(self.of_item[pairs]))
+        n_units = len(np.unique(self.unit_of_item[pairs]))
         interval = wilson_interval(score.value * n_units, n_units)
         return replace(score, low=interval.low, high=interval.high)
 
-    def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedDifference":
+    def paired_difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedDifference":
         """Return the mean of ``second - first``, both [pairs], on ``pairs`` [pairs, 2], with its interval and p-value.
 
         If both items of each pair are in the same unit, interval and p-value come from sign flips of units, which are
@@ -541,10 +541,10 @@ class BootstrapUnits:
         Otherwise they come from the bootstrap.
         """
         differences = second - first
-        score, samples = self._mean(differences, self.pair_weights(pairs))
+        score, samples = self._bootstrap_mean(differences, self.pair_weights(pairs))
         if not score.n:
             return PairedDifference(score, None)
-        first_unit, second_unit = self.of_item[pairs].T
+        first_unit, second_unit = self.unit_of_item[pairs].T
         if (first_unit == second_unit).all():
             sizes = np.bincount(first_unit)
             has_pairs = sizes > 0
@@ -556,9 +556,9 @@ class BootstrapUnits:
 
     def group_mean(self, values: FloatArray, units: IntArray) -> JudgeScore:
         """Return the mean of the groups' values with its interval. Values and unit indices have the shape [groups]."""
-        return self._mean(values, self.counts[:, units])[0]
+        return self._bootstrap_mean(values, self.counts[:, units])[0]
 
-    def _mean(self, values: FloatArray, weights: FloatArray) -> tuple[JudgeScore, FloatArray]:
+    def _bootstrap_mean(self, values: FloatArray, weights: FloatArray) -> tuple[JudgeScore, FloatArray]:
         """Return the mean of values [n] with its interval, and the means of resamples with weights [resamples, n]."""
         if len(values) == 0:
             return JudgeScore(None, None, None, 0), np.zeros(0)
@@ -629,7 +629,7 @@ def correlations(
     varied_rankings = [
         (members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1
     ]
-    is_grouped = all(len(set(bootstrap_units.of_item[members].tolist())) == 1 for members, _ in varied_rankings)
+    is_grouped = all(len(set(bootstrap_units.unit_of_item[members].tolist())) == 1 for members, _ in varied_rankings)
     result = {}
     for name, measure in (("spearman", spearman_of_resamples), ("kendall", kendall_of_resamples)):
         values_by_list = [
@@ -639,7 +639,7 @@ def correlations(
         values = np.nan_to_num(np.array(values_by_list))
         if is_grouped:
             result[name] = bootstrap_units.group_mean(
-                values, np.array([bootstrap_units.of_item[members[0]] for members, _ in varied_rankings], int)
+                values, np.array([bootstrap_units.unit_of_item[members[0]] for members, _ in varied_rankings], int)
             )
             continue
         # Mean over the folds' lists, with items resampled within each of them.

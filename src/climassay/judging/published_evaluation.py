@@ -241,5 +241,5 @@ def _rank_correlation(
         )
         ordered_labels = labels[members][list(ranking.order)]
         values.append(float(spearmanr(ordered_labels, np.sort(ordered_labels)[::-1]).statistic))
-        group_units.append(bootstrap_units.of_item[group[0]])
+        group_units.append(bootstrap_units.unit_of_item[group[0]])
     return bootstrap_units.group_mean(np.array(values), np.array(group_units, dtype=np.int64))

@@ -533,7 +533,7 @@ def train_probe(
         fit.path,
         bootstrap_units.proportion(correctness(test), test.pairs),
         bootstrap_units.proportion(correctness(longer_test), test.pairs),
-        bootstrap_units.difference(correctness(longer_test), correctness(test), test.pairs),
+        bootstrap_units.paired_difference(correctness(longer_test), correctness(test), test.pairs),
         pair_calibration(test),
         Projection(coordinates, directions, tuple(float(fraction) for fraction in analysis.explained_variance_ratio_)),
         harvester.cost,

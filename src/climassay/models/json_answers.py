@@ -64,7 +64,7 @@ class NoJsonError(ValueError):
     """Error for an answer without complete JSON, such as prose or a truncated answer."""
 
 
-def satisfying_json(text: str, schema: Mapping[str, Any]) -> str:
+def extract_valid_json(text: str, schema: Mapping[str, Any]) -> str:
     """Return the JSON of an answer that satisfies a schema, without surrounding text.
 
     Of several values, the last one that satisfies the schema is returned. Repairs: backslashes of LaTeX

@@ -388,9 +388,9 @@ def _estimate_plan(plan: "ExperimentPlan", session: Session) -> Iterator[PartEst
     """Yield an estimate for each model, setting and task, extrapolated from the lengths of a few prompts."""
     benchmark = plan.benchmarks[0]
     question_set = evaluation.read_benchmark(benchmark, plan)
-    sources = evaluation.open_sources(session.workspace)
+    loaders = evaluation.make_source_loaders(session.workspace)
     prompts = TaskPrompts.load(session.options.prompts)
-    settings = [make_setting(spec, sources) for spec in plan.settings]
+    settings = [make_setting(spec, loaders) for spec in plan.settings]
     for model in plan.models:
         price = model_price(model.name, session.options, session.workspace.root)
         for setting in settings:

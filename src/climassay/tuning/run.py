@@ -242,11 +242,11 @@ class _AdapterTrainer(Trainer):  # type: ignore[misc]
         """Return the summed loss of a forward pass, divided by the number of tokens that count in the whole step."""
         indices = inputs["indices"].tolist()
         self.step_tokens += sum(self._loss.lengths[index] for index in indices)
-        return self._loss.sum(indices) / num_items_in_batch
+        return self._loss.summed_loss(indices) / num_items_in_batch
 
     def evaluate(self, *_arguments: Any, **_options: Any) -> dict[str, float]:
         """Compute, log and return the mean validation loss, in nats per token."""
-        metrics = {"eval_loss": self._validation.mean(self._config.batch_size)}
+        metrics = {"eval_loss": self._validation.mean_loss(self._config.batch_size)}
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
@@ -450,7 +450,7 @@ class TrainingRun:
                 DataSummary.of(data),
                 sequences=len(tokenised_data.sequences),
                 tokens=tokenised_data.tokens,
-                learned=tokenised_data.learned,
+                learned=tokenised_data.n_target_tokens,
                 cut=tokenised_data.cut,
             )
             for data, tokenised_data in zip(self.data, self.tokenised, strict=True)

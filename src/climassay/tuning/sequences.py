@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import random
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +32,7 @@ class TokenSequence:
     """Index of the first token that counts in the loss, at least 1."""
 
     @property
-    def learned(self) -> int:
+    def n_target_tokens(self) -> int:
         """Number of tokens that count in the loss."""
         return len(self.tokens) - self.start
 
@@ -53,9 +53,9 @@ class TokenisedData:
         return sum(len(sequence.tokens) for sequence in self.sequences)
 
     @property
-    def learned(self) -> int:
+    def n_target_tokens(self) -> int:
         """Number of tokens that count in the loss."""
-        return sum(sequence.learned for sequence in self.sequences)
+        return sum(sequence.n_target_tokens for sequence in self.sequences)
 
     @property
     def longest(self) -> int:
@@ -181,11 +181,11 @@ def epoch_order(lengths: Sequence[int], step_size: int, *, seed: int, epoch: int
     return [index for step in (*steps, incomplete_step) for index in step]
 
 
-def iterate_passes(indices: Sequence[int], lengths: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
-    """Yield the indices of the sequences in each forward pass: at most ``size`` sequences of similar lengths."""
+def iterate_batches(indices: Sequence[int], lengths: Sequence[int], batch_size: int) -> Iterator[tuple[int, ...]]:
+    """Yield the indices of the sequences in each forward pass: at most ``batch_size`` sequences of similar lengths."""
     sorted_indices = sorted(indices, key=lambda index: (lengths[index], index))
-    for start in range(0, len(sorted_indices), size):
-        yield tuple(sorted_indices[start : start + size])
+    for start in range(0, len(sorted_indices), batch_size):
+        yield tuple(sorted_indices[start : start + batch_size])
 
 
 IGNORED = -100
@@ -207,7 +207,7 @@ class SequenceLoss:
         self.sequences = sequences
         self.lengths = [len(sequence.tokens) for sequence in sequences]
 
-    def sum(self, indices: Sequence[int]) -> Tensor:
+    def summed_loss(self, indices: Sequence[int]) -> Tensor:
         """Return the summed loss of the sequences with the given indices, in nats: a float32 tensor of shape []."""
         sequences = [self.sequences[index] for index in indices]
         start = min(sequence.start for sequence in sequences)
@@ -228,27 +228,25 @@ class SequenceLoss:
         sequences = [self.sequences[index] for index in indices]
         return _make_batch(sequences, min(sequence.start for sequence in sequences))[1]
 
-    def learned(self, indices: Sequence[int]) -> int:
+    def count_target_tokens(self, indices: Sequence[int]) -> int:
         """Return the number of tokens of some sequences that count in the loss."""
-        return sum(self.sequences[index].learned for index in indices)
+        return sum(self.sequences[index].n_target_tokens for index in indices)
 
-    def mean(self, size: int, *, on_pass: Callable[[], None] | None = None) -> float:
+    def mean_loss(self, batch_size: int) -> float:
         """Return the mean loss of all sequences without dropout, in nats per token.
 
-        A forward pass has at most ``size`` sequences; ``on_pass`` is called before each one.
+        A forward pass has at most ``batch_size`` sequences.
         """
         all_indices, total = range(len(self.sequences)), 0.0
         is_training = self._model.training
         self._model.eval()
         try:
             with torch.no_grad():
-                for indices in iterate_passes(all_indices, self.lengths, size):
-                    if on_pass is not None:
-                        on_pass()
-                    total += float(self.sum(indices))
+                for indices in iterate_batches(all_indices, self.lengths, batch_size):
+                    total += float(self.summed_loss(indices))
         finally:
             self._model.train(is_training)
-        return total / self.learned(all_indices)
+        return total / self.count_target_tokens(all_indices)
 
 
 def _make_batch(sequences: Sequence[TokenSequence], start: int) -> tuple[Tensor, Tensor]:

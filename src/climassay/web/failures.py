@@ -144,12 +144,12 @@ def describe_outage(error: Exception) -> str | None:
     return None
 
 
-async def refuse(
-    scope: Scope, receive: Receive, send: Send, status: int, sentence: str, headers: dict[str, str] | None = None
+async def send_error(
+    scope: Scope, receive: Receive, send: Send, status: int, message: str, headers: dict[str, str] | None = None
 ) -> None:
     """Send an error response from a middleware: JSON for paths below ``/api/``, plain text for all others."""
     response_headers = {"Connection": "close", **(headers or {})}
-    response: Response = PlainTextResponse(sentence, status, response_headers)
+    response: Response = PlainTextResponse(message, status, response_headers)
     if scope["path"].startswith(API):
-        response = JSONResponse({"error": sentence}, status, response_headers)
+        response = JSONResponse({"error": message}, status, response_headers)
     await response(scope, receive, send)

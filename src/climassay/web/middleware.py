@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from climassay.errors import ClimassayError, RecordsError
 from climassay.web.access import SAFE_METHODS, current_user
 from climassay.web.app_state import AppState
-from climassay.web.failures import describe_outage, refuse
+from climassay.web.failures import describe_outage, send_error
 from climassay.web.limits import BUSY_MESSAGE, RETRY_SECONDS, Overloaded, visitor_address
 
 UPLOAD_PATH_PATTERN = re.compile(
@@ -150,12 +150,12 @@ class BodyLimit:
             limit = await self._limit(scope)
         except RecordsError as error:
             sentence = describe_outage(error) or "The server cannot do this at the moment; its log says why."
-            await refuse(scope, receive, send, 503, sentence, {"Retry-After": str(RETRY_SECONDS)})
+            await send_error(scope, receive, send, 503, sentence, {"Retry-After": str(RETRY_SECONDS)})
             return
         message_if_too_large = f"Too large: the limit here is {limit / 2**20:.3g} MB."
         content_length = Headers(scope=scope).get("content-length", "")
         if content_length.isdigit() and int(content_length) > limit:
-            await refuse(scope, receive, send, 413, message_if_too_large)
+            await send_error(scope, receive, send, 413, message_if_too_large)
             return
         n_bytes, waiting_seconds, is_complete, is_answered = 0, 0.0, False, False
         clock = asyncio.get_running_loop().time
@@ -193,10 +193,10 @@ class BodyLimit:
                 await self._app(scope, receive_limited, send_within_limit)
         except _BodyTooLarge:
             if not is_answered:
-                await refuse(scope, receive, send, 413, message_if_too_large)
+                await send_error(scope, receive, send, 413, message_if_too_large)
         except _BodyTooSlow:
             if not is_answered:
-                await refuse(scope, receive, send, 408, "The request came in too slowly.")
+                await send_error(scope, receive, send, 408, "The request came in too slowly.")
 
     async def _limit(self, scope: Scope) -> int:
         settings = self._state.settings
@@ -252,7 +252,7 @@ class VisitorSlots:
             try:
                 await slot.enter_async_context(self._state.visitors.slot(visitor_address(connection)))
             except Overloaded:
-                await refuse(scope, receive, send, 503, BUSY_MESSAGE, {"Retry-After": str(RETRY_SECONDS)})
+                await send_error(scope, receive, send, 503, BUSY_MESSAGE, {"Retry-After": str(RETRY_SECONDS)})
                 return
 
             async def send_without_slot(message: Message) -> None:

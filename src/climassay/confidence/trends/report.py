@@ -233,7 +233,10 @@ _N_SHOWN_DEVIATIONS = 8
 
 
 def score_table(analysis: TrendAnalysis) -> Table:
-    """Return the score of every topic in every column, with intervals and numbers of statements."""
+    """Return a table of the scores of topics, with their intervals and numbers of statements.
+
+    It has a row for each topic, and a column for each assessment cycle, working group or report.
+    """
     columns, scores = analysis.trend_statements.columns, analysis.scores
     rows = []
     for topic in analysis.model.topics:

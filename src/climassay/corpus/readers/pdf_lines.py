@@ -87,7 +87,7 @@ class EdgeNumber:
     text_edge: float
     """Horizontal position of the edge of the remaining text that faces the number."""
     bold: bool
-    """Whether the first and last characters of the rest of the line are bold."""
+    """Whether the first and last characters of the line, not counting the number, are bold."""
     starts_bold: bool
 
 

@@ -237,7 +237,8 @@ class _LineJoiner:
     def _is_note(self, text: str, text_before: str, text_after: str, is_note_like: bool) -> bool:
         """Return whether a superscript is a note mark.
 
-        The text decides or, if it is ambiguous, the text around it, then the markup.
+        The superscript's own text decides. If that is ambiguous, the text around it decides and, if that is ambiguous,
+        too, the markup.
         """
         if _NOTE_MARK.fullmatch(text):
             return True

@@ -44,7 +44,8 @@ class Consolidation:
     """The mediator's assessment of a round."""
 
     assessment: Assessment
-    """Assessment of the claim; "not enough information", without a call, if no advocate has information."""
+    """Assessment of the claim. If no advocate has information, it is "not enough information", and the model is not
+    called."""
     informed: tuple[AdvocateOpinion, ...]
     """Opinions that do not express a lack of information."""
     spread: int | None

@@ -80,8 +80,10 @@ def score_table(analysis: RunAnalysis) -> Table:
         (classes, party, *_metric_cells(scores.rows.figures), str(scores.rows.nei), str(scores.rows.missing))
         for classes, party, scores in scores_by_level(analysis)
     ]
-    mediator = analysis.scores[0].levels if analysis.scores else ()
-    constant_classes = "; ".join(f"{len(scores.classes)}: {scores.rows.figures.constant!r}" for scores in mediator)
+    mediator_scores = analysis.scores[0].levels if analysis.scores else ()
+    constant_classes = "; ".join(
+        f"{len(scores.classes)}: {scores.rows.figures.constant!r}" for scores in mediator_scores
+    )
     return Table.of(
         "Verdicts against the published ones (%)",
         ["classes", "participant", *_METRIC_HEADINGS, "NEI", "none"],

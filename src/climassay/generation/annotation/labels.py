@@ -135,7 +135,7 @@ class ImportReport:
     withdrawn: int
     """Number of stored labels that the import withdrew."""
     refused: tuple[str, ...]
-    """One sentence for each label or comment that cannot be stored."""
+    """Reasons why labels or comments could not be stored, one sentence for each."""
     comments: int = 0
 
 

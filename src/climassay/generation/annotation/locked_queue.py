@@ -410,7 +410,10 @@ class LockedQueue:
             )
 
     def _store_outcome(self, draft: str, outcome: ItemOutcome) -> bool:
-        """Store the experts' decision on a draft, or delete it if there is none; return whether it has changed."""
+        """Store the experts' decision on a draft, or delete the stored decision if there is none now.
+
+        Return whether the stored decision changed.
+        """
         key = EXPERT_KEY_PREFIX + draft
         condition = (decisions.c.dataset == self.dataset, decisions.c.key == key)
         stored_body = self.connection.execute(sa.select(decisions.c.body).where(*condition)).scalar()

@@ -199,16 +199,17 @@ def finished_rubrics(items: Iterable[AnnotationItem]) -> list[Question]:
             continue
         adjudications = [label for label in item.labels if label.adjudicates]
         rubric = get_rubric((adjudications or [*item.labels])[-1], item)
-        answer, *texts = item.draft.passages
+        # As :func:`rubric_drafts` made them; the citation of the reference answer is the audience.
+        answer_passage, *text_passages = item.draft.passages
         question = Question(
-            answer.document_id,
+            answer_passage.document_id,
             RUBRIC_KIND,
             item.draft.wording.question,
-            answer.text,
-            context=texts[0].text if texts else None,
-            document=answer.document or None,
-            section=answer.section or None,
-            audience=answer.citation,
+            answer_passage.text,
+            context=text_passages[0].text if text_passages else None,
+            document=answer_passage.document or None,
+            section=answer_passage.section or None,
+            audience=answer_passage.citation,
             rubric=rubric,
         )
         results += [question] if rubric else []

@@ -206,7 +206,7 @@ class _Runner:
         [log] = self._eval([self._task_references[outcomes.name]], model, sample_id=sample_ids)
         excerpt = target if len(target) < 80 else f"{target[:79]}…"
         by_metric: dict[str, list[float]] = defaultdict(list)
-        for scores in _InspectOutcomes(log).scores().values():
+        for scores in _InspectOutcomes(log).compute_scores().values():
             for metric, value in scores.items():
                 by_metric[metric].append(value)
         return tuple(
@@ -400,12 +400,12 @@ class _InspectOutcomes(TaskOutcomes[str]):
         option_index = next((LETTERS.upper().index(letter) for letter in letters if letter), None)
         return option_index, "" if option_index is None else question.options[option_index], option_index is None
 
-    def scores(self) -> dict[str, dict[str, float]]:
+    def compute_scores(self) -> dict[str, dict[str, float]]:
         """Return scores by sample and ``metric,scorer``; add notes on metrics that are not means over samples."""
         answered_samples = [name for name in self.samples_by_id if name not in self.errors]
         scores = SampleScores(self.samples_by_id, list(self.errors))
         if not answered_samples:
-            return scores.scores
+            return scores.by_sample
         complete_log = self._without() if self.errors else self.log
 
         @cache
@@ -431,7 +431,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
                     parts = {name: metric_values_without(name).get(metric, np.nan) for name in values}
                     scores.add_aggregate(metric, metric_value, parts)
         self.notes += scores.notes(self.name, "Inspect")
-        return scores.scores
+        return scores.by_sample
 
     def _values(self, score: EvalScore, log: EvalLog) -> dict[str, float | None]:
         """Return each scored sample's value, reduced over epochs; None if the value of an epoch is not a number."""

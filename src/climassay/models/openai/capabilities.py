@@ -273,33 +273,33 @@ class CapabilityTracker:
             adapted_payload["top_logprobs"] = capabilities.top_logprobs
         return adapted_payload
 
-    def note_refusal(self, payload: Mapping[str, Any], refusal: ErrorReply, omitted_parameters: set[str]) -> bool:
+    def note_refusal(self, payload: Mapping[str, Any], error_reply: ErrorReply, omitted_parameters: set[str]) -> bool:
         """Adapt to the rejection of a request.
 
         Args:
             payload: Rejected payload.
-            refusal: Error reply of the server.
+            error_reply: Error reply of the server.
             omitted_parameters: Parameters omitted from this request so far; rejected ones are added. They are stored
                 as rejected only after the request was answered without them.
 
         Returns:
             True if the request would now be sent differently.
         """
-        names = rejected_parameters(payload, refusal)
+        names = rejected_parameters(payload, error_reply)
         limit_name = next((name for name in _LIMIT_PARAMETERS if name in payload), None)
         if "top_logprobs" in names:
-            stated_numbers = [int(number) for number in re.findall(r"\d+", refusal.message)]
+            stated_numbers = [int(number) for number in re.findall(r"\d+", error_reply.message)]
             if candidates := [number for number in stated_numbers if 0 < number < payload["top_logprobs"]]:
                 self._update(top_logprobs=max(candidates))
                 return True
         if limit_name is not None and names & _LIMIT_PARAMETERS:
-            stated_numbers = [int(number) for number in _OUTPUT_LIMIT.findall(refusal.message)]
+            stated_numbers = [int(number) for number in _OUTPUT_LIMIT.findall(error_reply.message)]
             if candidates := [number for number in stated_numbers if 0 < number < payload[limit_name]]:
                 self._update(max_output=max(candidates))
                 return True
             if limit_name == "max_completion_tokens" and "max_tokens" not in omitted_parameters:
                 self._update(token_limit="max_tokens")
-        if limit_name is not None and _LIMIT_USED_UP.search(refusal.message):
+        if limit_name is not None and _LIMIT_USED_UP.search(error_reply.message):
             reasoning_budget = min(
                 MAX_REASONING_BUDGET, max(FIRST_REASONING_BUDGET, 4 * self.capabilities.reasoning_budget)
             )
@@ -307,16 +307,20 @@ class CapabilityTracker:
                 self._update(reasoning_budget=reasoning_budget)
                 return True
         new_omissions = (names & {*_OPTIONAL_PARAMETERS, limit_name} & payload.keys()) - omitted_parameters
-        if payload["messages"][0]["role"] == "system" and _SYSTEM_ROLE_REFUSAL.search(refusal.message):
+        if payload["messages"][0]["role"] == "system" and _SYSTEM_ROLE_REFUSAL.search(error_reply.message):
             new_omissions = frozenset({SYSTEM_ROLE}) - omitted_parameters
         if not new_omissions.isdisjoint(_CONTINUATION_PARAMETERS):
             new_omissions |= payload.keys() & set(_CONTINUATION_PARAMETERS)  # neither makes sense without the other
         omitted_parameters |= new_omissions
         return bool(new_omissions)
 
-    def parse_available_tokens(self, payload: Mapping[str, Any], refusal: ErrorReply) -> int | None:
-        """Return the number of tokens left for an answer, from an error about the context window; otherwise None."""
-        window, n_prompt_tokens = _WINDOW.search(refusal.message), _PROMPT_TOKENS.search(refusal.message)
+    def note_context_error(self, payload: Mapping[str, Any], error_reply: ErrorReply) -> int | None:
+        """Store the context window that an error reply states, and return the number of tokens that it leaves.
+
+        Return None if the reply does not state the lengths of window and prompt, or if the limit of the answer's tokens
+        need not be lowered or cannot be.
+        """
+        window, n_prompt_tokens = _WINDOW.search(error_reply.message), _PROMPT_TOKENS.search(error_reply.message)
         if window is None:
             return None
         self.note_window(int(window[1]))
@@ -414,7 +418,7 @@ class CapabilityTracker:
         """Store whether cached prompt tokens are counted."""
         self._update(counts_cached=counts_cached)
 
-    def note_schema(self, status: SchemaSupport, schema: Mapping[str, Any]) -> None:
+    def note_schema_support(self, status: SchemaSupport, schema: Mapping[str, Any]) -> None:
         """Store what a request with a schema has shown about the server's support of schemas.
 
         A looser status than the known one is stored after :data:`MIN_CONTRADICTIONS` consecutive requests; a stricter
@@ -427,14 +431,14 @@ class CapabilityTracker:
         elif self._confirm_change("response_format", known_status is not None):
             self._update(schema_support=status)
 
-    def note_refused_schema(self, schema: Mapping[str, Any], refusal: ErrorReply) -> None:
+    def note_refused_schema(self, schema: Mapping[str, Any], error_reply: ErrorReply) -> None:
         """Store that the server rejects all schemas or, if the content of this one is at fault, only this schema."""
         digest = schema_digest(schema)
         digests = tuple(sorted({*self.capabilities.refused_schemas, digest}))
-        is_content_fault = _SCHEMA_FAULT.search(refusal.message) is not None
-        are_all_rejected = not is_content_fault and _mentions("response_format", refusal)
+        is_content_fault = _SCHEMA_FAULT.search(error_reply.message) is not None
+        are_all_rejected = not is_content_fault and _mentions("response_format", error_reply)
         if are_all_rejected or (self.capabilities.schema_support is None and len(digests) >= _MAX_REFUSED_SCHEMAS):
-            self.note_schema("refused", schema)
+            self.note_schema_support("refused", schema)
         elif digests != self.capabilities.refused_schemas and self._confirm_change(
             digest, self.capabilities.schema_support and not is_content_fault
         ):
@@ -510,33 +514,32 @@ def _without_system_role(messages: Sequence[Mapping[str, str]]) -> list[dict[str
     ]
 
 
-def rejected_parameters(payload: Mapping[str, Any], refusal: ErrorReply) -> frozenset[str]:
+def rejected_parameters(payload: Mapping[str, Any], error_reply: ErrorReply) -> frozenset[str]:
     """Return the parameters of a request that an error reply rejects.
 
     Args:
         payload: Request body.
-        refusal: Error reply: the server names the parameter, or the text contains names of parameters and a word such
-            as "unsupported".
+        error_reply: Reply that names the parameter, or whose text contains names of parameters and a word such as
+            "unsupported".
 
     Returns:
         Names of :data:`SPELLINGS`; empty if the error is about something else, such as the key or the prompt.
     """
     candidates = [name for name in SPELLINGS if name in payload]
-    if refusal.parameter:
-        parameter_name = re.split(r"[.\[]", refusal.parameter.removeprefix("body.").removeprefix("generation_config."))[
-            0
-        ]
+    if error_reply.parameter:
+        parameter_name = re.split(
+            r"[.\[]", error_reply.parameter.removeprefix("body.").removeprefix("generation_config.")
+        )[0]
         named_parameters = {
             name for name in candidates if parameter_name.lower() in {spelling.lower() for spelling in SPELLINGS[name]}
         }
         if named_parameters:
             return frozenset(named_parameters)
-    text = (
-        f"{refusal.message} {refusal.code.replace('invalid', '')}"  # nearly every error is an "invalid_request_error"
-    )
-    if not _REFUSAL.search(text) and not _OUTPUT_LIMIT.search(refusal.message):
+    # Nearly every error is an "invalid_request_error".
+    text = f"{error_reply.message} {error_reply.code.replace('invalid', '')}"
+    if not _REFUSAL.search(text) and not _OUTPUT_LIMIT.search(error_reply.message):
         return frozenset()
-    return frozenset(name for name in candidates if _mentions(name, refusal))
+    return frozenset(name for name in candidates if _mentions(name, error_reply))
 
 
 def schema_digest(schema: Mapping[str, Any]) -> str:
@@ -544,8 +547,8 @@ def schema_digest(schema: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _mentions(parameter: str, refusal: ErrorReply) -> bool:
-    text = f"{refusal.message} {refusal.parameter}"
+def _mentions(parameter: str, error_reply: ErrorReply) -> bool:
+    text = f"{error_reply.message} {error_reply.parameter}"
     return any(
         re.search(rf"(?<!\w){re.escape(spelling)}(?!\w)", text, re.IGNORECASE) for spelling in SPELLINGS[parameter]
     )

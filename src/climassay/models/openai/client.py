@@ -29,7 +29,7 @@ from climassay.models.contract import (
     Usage,
     object_schema,
 )
-from climassay.models.json_answers import NoJsonError, ends_in_loop, satisfying_json
+from climassay.models.json_answers import NoJsonError, ends_in_loop, extract_valid_json
 from climassay.models.openai.capabilities import Capabilities, CapabilityTracker
 from climassay.models.openai.connection import Connection, RequestOutcome, ShowText
 from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_distinguish
@@ -310,12 +310,12 @@ class Conversation:
         if sampling.max_tokens is None and tracker.capabilities.repeats_itself:
             sampling = replace(sampling, max_tokens=MAX_TOKENS_AFTER_LOOP)
         fault = ""
-        refusal: ErrorReply | None = None
+        schema_error: ErrorReply | None = None
         n_attempts = 0
         has_repeated_itself = False
         tracker.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         while n_attempts < MAX_SCHEMA_ATTEMPTS:
-            send_schema = refusal is None and tracker.capabilities.offers_schema(schema)
+            send_schema = schema_error is None and tracker.capabilities.offers_schema(schema)
             add_instruction = not send_schema or tracker.capabilities.schema_support == "loose" or bool(fault)
             if add_instruction and not fault:
                 tracker.fallbacks["json_schema"] += 1
@@ -330,20 +330,20 @@ class Conversation:
             usage += attempt_usage
             reply = outcome.reply
             if reply is None:
-                if has_repeated_itself and outcome.refusal is not None:
+                if has_repeated_itself and outcome.error_reply is not None:
                     return Completion.failed(_REPETITION_ERROR, usage)
-                if limits_items and outcome.refusal is not None:
+                if limits_items and outcome.error_reply is not None:
                     tracker.note_item_limits(False)
                     continue
-                if send_schema and outcome.refusal is not None:
-                    refusal = outcome.refusal
+                if send_schema and outcome.error_reply is not None:
+                    schema_error = outcome.error_reply
                     continue
                 return Completion.failed(str(outcome.error), usage)
-            if refusal is not None:
+            if schema_error is not None:
                 # The answer without schema proves that the schema was rejected and not the prompt.
-                tracker.note_refused_schema(schema, refusal)
+                tracker.note_refused_schema(schema, schema_error)
             try:
-                result = satisfying_json(reply.text, schema)
+                result = extract_valid_json(reply.text, schema)
             except ValueError as error:
                 if reply.withholding_reason is not None:
                     return Completion.failed(reply.withholding_reason, usage)
@@ -365,13 +365,13 @@ class Conversation:
                     sampling = replace(sampling, max_tokens=2 * (sampling.max_tokens or DEFAULT_MAX_TOKENS))
                     continue
                 if send_schema and not fault:
-                    tracker.note_schema("ignored" if isinstance(error, NoJsonError) else "loose", schema)
+                    tracker.note_schema_support("ignored" if isinstance(error, NoJsonError) else "loose", schema)
                 # The answer is prose because the model has not seen the schema: the next prompt contains it.
                 is_schema_unseen = not (add_instruction or tracker.capabilities.offers_schema(schema))
                 fault = "" if is_schema_unseen else str(error)
                 continue
             if send_schema and not fault:
-                tracker.note_schema("strict", schema)
+                tracker.note_schema_support("strict", schema)
             if send_schema and has_repeated_itself:
                 tracker.note_item_limits(True)
             if result not in reply.text:
@@ -390,7 +390,9 @@ class Conversation:
         usage += attempt_usage
         reply = outcome.reply
         are_logprobs_missing = (
-            outcome.refusal is not None if reply is None else not reply.positions and reply.withholding_reason is None
+            outcome.error_reply is not None
+            if reply is None
+            else not reply.positions and reply.withholding_reason is None
         )
         if are_logprobs_known and are_logprobs_missing:
             tracker.fallbacks["logprobs asked again"] += 1
@@ -415,10 +417,10 @@ class Conversation:
             scores = score_options(request.options, outcome.reply.positions)
             if scores is not None:
                 return OptionScores(scores, "top_logprobs", usage)
-        elif outcome.refusal is None:
+        elif outcome.error_reply is None:
             return OptionScores.failed(str(outcome.error), usage)
         scores_by_answer = await self._score_by_answer(request, usage)
-        if outcome.refusal is not None and scores_by_answer.error is None:
+        if outcome.error_reply is not None and scores_by_answer.error is None:
             # The answer without log-probabilities proves that these were rejected and not the prompt.
             tracker.note_logprobs("refused", outcome.status)
         return scores_by_answer
@@ -445,7 +447,7 @@ class Conversation:
                     tracker.note_continuation(
                         text.startswith(_SEQUENCE_START) or re.match(_SEQUENCE_NEXT, text) is not None
                     )
-                elif outcome.refusal is not None:
+                elif outcome.error_reply is not None:
                     tracker.note_continuation(False)
         return bool(tracker.capabilities.continues), usage
 
@@ -474,34 +476,35 @@ class Conversation:
             "messages": self._messages_without_prefix(request),
             **self._sampling_parameters(Sampling(max_tokens=None)),
         }
-        outcome, refusal = RequestOutcome(0), None
+        outcome: RequestOutcome | None = None
+        schema_error: ErrorReply | None = None
         if len(set(labels)) == len(labels):
             async with self._wait_for_first_request("schema", lambda: tracker.capabilities.schema_support is None):
                 if tracker.capabilities.schema_support in (None, "strict") and tracker.capabilities.offers_schema(
                     schema
                 ):
                     outcome, attempt_usage = await self._send({**payload, "response_format": response_format(schema)})
-                    usage, refusal = usage + attempt_usage, outcome.refusal
-                    if outcome.reply is None and refusal is None:
+                    usage, schema_error = usage + attempt_usage, outcome.error_reply
+                    if outcome.reply is None and schema_error is None:
                         return OptionScores.failed(str(outcome.error), usage)
                     if outcome.reply is not None and outcome.reply.withholding_reason is None:
                         try:
-                            answer = json.loads(satisfying_json(outcome.reply.text, schema))["answer"]
+                            answer = json.loads(extract_valid_json(outcome.reply.text, schema))["answer"]
                         except NoJsonError:
                             if outcome.reply.finish_reason != "length":
-                                tracker.note_schema("ignored", schema)  # and the text is a free answer
+                                tracker.note_schema_support("ignored", schema)  # and the text is a free answer
                         except ValueError:
-                            tracker.note_schema("loose", schema)
-                            outcome = RequestOutcome(0)
+                            tracker.note_schema_support("loose", schema)
+                            outcome = None
                         else:
-                            tracker.note_schema("strict", schema)
+                            tracker.note_schema_support("strict", schema)
                             scores = generated_logprobs(labels.index(answer), request.options)
                             return OptionScores(scores, "constrained", usage)
-        if outcome.reply is None:
+        if outcome is None or outcome.reply is None:
             outcome, attempt_usage = await self._send(payload)
             usage += attempt_usage
-            if refusal is not None and outcome.reply is not None:
-                tracker.note_refused_schema(schema, refusal)
+            if schema_error is not None and outcome.reply is not None:
+                tracker.note_refused_schema(schema, schema_error)
         return _score_answer(outcome, request, usage)
 
     def _messages_without_prefix(self, request: OptionRequest | GenerationRequest) -> list[dict[str, str]]:
@@ -567,7 +570,7 @@ class Conversation:
                 payload, omitted_parameters, reserve_reasoning=reserve_reasoning, token_limit=token_limit
             )
             outcome = await self._connection.send(adapted_payload, show_text)
-            reply, refusal = outcome.reply, outcome.refusal
+            reply, error_reply = outcome.reply, outcome.error_reply
             attempt_usage = Usage(requests=outcome.attempts)
             if reply is not None:
                 prompt, completion = reply.prompt_tokens, reply.completion_tokens
@@ -587,19 +590,19 @@ class Conversation:
                     show_text("")
                 if not should_retry and await self._is_prompt_truncated(payload["messages"], reply):
                     return RequestOutcome(outcome.attempts, error=truncation_error(payload["messages"], reply)), usage
-            elif refusal is None:
+            elif error_reply is None:
                 return outcome, usage
             else:
-                n_available = tracker.parse_available_tokens(adapted_payload, refusal)
+                n_available = tracker.note_context_error(adapted_payload, error_reply)
                 token_limit = token_limit if n_available is None else n_available
                 should_retry = n_available is not None or tracker.note_refusal(
-                    adapted_payload, refusal, omitted_parameters
+                    adapted_payload, error_reply, omitted_parameters
                 )
                 if not should_retry and "stream" in adapted_payload:
                     # Whatever the error says, the server may answer without streaming.
                     omitted_parameters.add("stream")
             if (
-                not (should_retry or refusal)
+                not (should_retry or error_reply)
                 or tracker.adapt(
                     payload, omitted_parameters, reserve_reasoning=reserve_reasoning, token_limit=token_limit
                 )
@@ -625,7 +628,10 @@ def chat_messages(messages: Sequence[Message], instruction: str = "", *, prefix:
 
 
 def _score_answer(outcome: RequestOutcome, request: OptionRequest, usage: Usage) -> OptionScores:
-    """Score options by the option that a free answer names. Scoring fails if the answer names none or several."""
+    """Give the option that a free-text answer names the whole probability.
+
+    The scores are marked as failed if the answer names no option or several.
+    """
     if outcome.reply is None:
         return OptionScores.failed(str(outcome.error), usage)
     if outcome.reply.withholding_reason is not None:

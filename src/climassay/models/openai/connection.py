@@ -96,7 +96,7 @@ class RequestOutcome:
     error: str | None = None
     status: int | None = None
     """HTTP status of a permanent rejection, otherwise None."""
-    refusal: ErrorReply | None = field(default=None, repr=False)
+    error_reply: ErrorReply | None = field(default=None, repr=False)
     """Error reply of the server if it may concern one parameter. The reply may contain the API key, so it is neither
     shown nor stored."""
 
@@ -121,8 +121,8 @@ class Attempt:
     same."""
     is_broken_stream: bool = False
     """Whether a stream began but was not completed."""
-    refusal: ErrorReply | None = field(default=None, repr=False)
-    """Error reply of the server; see :attr:`RequestOutcome.refusal`."""
+    error_reply: ErrorReply | None = field(default=None, repr=False)
+    """Error reply of the server; see :attr:`RequestOutcome.error_reply`."""
 
 
 class Connection:
@@ -250,8 +250,8 @@ class Connection:
             error = attempt.error
             self._raise_if_fatal(attempt, attempts, payload)
             if not attempt.is_retryable:
-                refusal = attempt.refusal if attempt.status in REFUSAL_STATUSES else None
-                return RequestOutcome(attempts, error=error, status=attempt.status, refusal=refusal)
+                error_reply = attempt.error_reply if attempt.status in REFUSAL_STATUSES else None
+                return RequestOutcome(attempts, error=error, status=attempt.status, error_reply=error_reply)
             requested_wait = attempt.retry_after or 0.0
             # Waits for a rate limit with a stated end are not counted as failures; only the deadline ends them.
             n_failures += int(not attempt.is_overloaded or requested_wait < MIN_RATE_LIMIT_PAUSE)
@@ -401,16 +401,16 @@ class Connection:
             error = self._server.without_key(f"The connection to {self._server.base_url} failed: {reason}.")
             return Attempt(error=error, is_retryable=True, is_refused=is_refused, is_broken_stream=stream is not None)
         except BadReplyError as problem:
-            error, refusal = self._server.without_key(str(problem)), problem.refusal
-            if refusal is None:
+            error, error_reply = self._server.without_key(str(problem)), problem.error_reply
+            if error_reply is None:
                 return Attempt(error=error, is_retryable=True, is_unusable=True, is_broken_stream=stream is not None)
             return Attempt(
                 error=error,
                 is_retryable=True,
-                is_unusable=refusal.status not in OVERLOADED,
-                is_overloaded=refusal.status in OVERLOADED,
-                retry_after=refusal.wait,
-                has_no_credit=_has_no_credit(refusal.status, refusal),
+                is_unusable=error_reply.status not in OVERLOADED,
+                is_overloaded=error_reply.status in OVERLOADED,
+                retry_after=error_reply.wait,
+                has_no_credit=_has_no_credit(error_reply.status, error_reply),
                 is_broken_stream=stream is not None,
             )
         # The key may also be spread over several parts of the answer.
@@ -453,16 +453,18 @@ class Connection:
             message = f"it sends requests on to {headers['location']}, which is not followed: name that address"
         error = self._server.without_key(f"The server answered {status}: {message}")
         error += "" if error.endswith((".", "!", "?")) else "."
-        refusal, is_overloaded = parse_error_reply(response.content), status in OVERLOADED
-        has_no_credit = _has_no_credit(status, refusal)
+        error_reply, is_overloaded = parse_error_reply(response.content), status in OVERLOADED
+        has_no_credit = _has_no_credit(status, error_reply)
         should_retry = headers.get("x-should-retry")
         is_retryable = (status in RETRYABLE or (status >= 500 and status != NOT_IMPLEMENTED)) and not has_no_credit
         is_retryable = should_retry == "true" if should_retry in ("true", "false") else is_retryable
         retry_after = parse_retry_after(
             headers.get("retry-after"), headers.get("retry-after-ms"), self._clock.wall_time()
         )
-        retry_after = (refusal.wait if retry_after is None else retry_after) if is_retryable else None
-        return Attempt(None, error, status, is_retryable, is_overloaded, retry_after, has_no_credit, refusal=refusal)
+        retry_after = (error_reply.wait if retry_after is None else retry_after) if is_retryable else None
+        return Attempt(
+            None, error, status, is_retryable, is_overloaded, retry_after, has_no_credit, error_reply=error_reply
+        )
 
     def _raise_if_fatal(self, attempt: Attempt, attempts: int, payload: Mapping[str, Any]) -> None:
         """Raise an error if no request can succeed, instead of failing each one.
@@ -473,14 +475,14 @@ class Connection:
             raise ModelError(f"{attempt.error} {RESUME_ADVICE}")
         if self._has_answered:
             return
-        if attempt.status in FATAL_STATUS_ADVICE and attempt.refusal is not None:
-            if attempt.status in REFUSAL_STATUSES and rejected_parameters(payload, attempt.refusal):
+        if attempt.status in FATAL_STATUS_ADVICE and attempt.error_reply is not None:
+            if attempt.status in REFUSAL_STATUSES and rejected_parameters(payload, attempt.error_reply):
                 return
             server = self._server
             advice = FATAL_STATUS_ADVICE[attempt.status].format(base_url=server.base_url, key_note=server.key_note)
             if server.withholding_reason and attempt.status in (401, 403):
                 advice = server.withholding_reason
-            elif NO_SUCH_MODEL.search(f"{attempt.refusal.message} {attempt.refusal.code}"):
+            elif NO_SUCH_MODEL.search(f"{attempt.error_reply.message} {attempt.error_reply.code}"):
                 advice = f"Check the model's name: the server does not offer {payload.get('model')!r} to you."
             raise ModelError(f"{attempt.error} {advice}")
         if attempt.is_refused and attempts >= MAX_REFUSED_CONNECTIONS:
@@ -517,9 +519,9 @@ class Connection:
         return self._client
 
 
-def _has_no_credit(status: int | None, refusal: ErrorReply) -> bool:
+def _has_no_credit(status: int | None, error_reply: ErrorReply) -> bool:
     """Return whether the server rejects a request because of the account's credit or spend limit."""
-    return status == PAYMENT_REQUIRED or bool(refusal.codes & NO_CREDIT_CODES)
+    return status == PAYMENT_REQUIRED or bool(error_reply.codes & NO_CREDIT_CODES)
 
 
 def _next_batch(results: "queue.SimpleQueue[I]", future: "concurrent.futures.Future[None]") -> I | KeyboardInterrupt:

@@ -40,12 +40,12 @@ class BadReplyError(Exception):
     """Error for a reply that is not a complete chat completion; the message is one sentence.
 
     Attributes:
-        refusal: Error stated by the server in a response with status 200, or None.
+        error_reply: Error stated by the server in a response with status 200, or None.
     """
 
-    def __init__(self, message: str, refusal: "ErrorReply | None" = None) -> None:
+    def __init__(self, message: str, error_reply: "ErrorReply | None" = None) -> None:
         super().__init__(message)
-        self.refusal = refusal
+        self.error_reply = error_reply
 
 
 class TopLogprob(NamedTuple):
@@ -260,10 +260,10 @@ def _parse_finish_reason(choice: Any) -> str:
 
 
 def _unfinished_error(finish_reason: str, error: Any) -> BadReplyError:
-    refusal = parse_error_reply(json.dumps({"error": error}).encode()) if error else None
+    error_reply = parse_error_reply(json.dumps({"error": error}).encode()) if error else None
     reason = "without a finish reason" if finish_reason == "none" else f"with the finish reason {finish_reason[:60]!r}"
     message = f"The server's answer is not complete: it ended {reason}"
-    return BadReplyError(f"{message}, {refusal.message}" if refusal else f"{message}.", refusal)
+    return BadReplyError(f"{message}, {error_reply.message}" if error_reply else f"{message}.", error_reply)
 
 
 def parse_error_reply(body: bytes) -> ErrorReply:
@@ -440,8 +440,8 @@ def _count_prompt_tokens_read(usage: Any) -> int:
 
 def _malformed_error(data: Any) -> BadReplyError:
     if isinstance(data, dict) and data.get("error"):
-        refusal = parse_error_reply(json.dumps(data).encode())
-        return BadReplyError(f"The server's answer is an error under status 200: {refusal.message}", refusal)
+        error_reply = parse_error_reply(json.dumps(data).encode())
+        return BadReplyError(f"The server's answer is an error under status 200: {error_reply.message}", error_reply)
     if isinstance(data, dict) and data.get("choices") == []:
         return BadReplyError("The server's answer has no choices.")
     return BadReplyError("The server's answer is JSON, but not a chat completion.")

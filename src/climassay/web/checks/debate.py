@@ -111,7 +111,7 @@ def _debate(app: AppState, stored_check: StoredCheck, report: JobReport) -> tupl
             checker.save_transcripts([transcript])
     except Interrupted:
         raise Stopped from None
-    return transcript, checker.run
+    return transcript, checker.run_id
 
 
 _STAGE_LABELS: Mapping[ActivityKind, str] = {
