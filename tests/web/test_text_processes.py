@@ -113,7 +113,7 @@ def test_who_comes_after_a_text_that_was_stopped_gets_a_process_that_was_ready(p
 
     monkeypatch.setattr(text_processes, "Sandbox", Noted)
     with held(place, "ada"):
-        until(lambda: place.text_processes._users == {"ada"})
+        until(lambda: place.text_processes._users == {"ada"} and place.text_processes._idle)
         ready = list(started)
     assert call(place, "ada")[1] in ready
     assert len(started) == len(ready) + 1
