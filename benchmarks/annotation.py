@@ -164,7 +164,7 @@ def main() -> int:
         )
         for row in rows
     ]
-    print(as_markdown(Table.of("Annotation", columns, cells, left=2)))
+    print(as_markdown(Table.of("Annotation", columns, cells, left_columns=2)))
     return 0
 
 

@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from climassay.judging.item_tables import ItemColumns, read_items
-from climassay.judging.judges import BootstrapUnits, Harvester, StateTable
+from climassay.judging.judges import BootstrapUnits, StateExtractor, StateTable
 from climassay.judging.preferences import Item, QualityRequests, quality
 from climassay.judging.training import MethodName, ProbeSettings, create_candidate, make_folds
 from climassay.learning.harvest import ActivationStore
@@ -123,9 +123,9 @@ def probes(models: Sequence[LocalModel], file: str, aspect: str, method: MethodN
     for model in models:
         with tempfile.TemporaryDirectory() as folder:
             asked = QualityRequests(quality("text", aspect))
-            harvester = Harvester(model, asked, LAYERS, ActivationStore(Path(folder)))
+            extractor = StateExtractor(model, asked, LAYERS, ActivationStore(Path(folder)))
             settings = ProbeSettings(layers=tuple((layer,) for layer in LAYERS))
-            candidate = create_candidate(method, items, asked, model, StateTable(harvester, items), settings)
+            candidate = create_candidate(method, items, asked, model, StateTable(extractor, items), settings)
             candidate.prepare(folds)
             odds = np.concatenate([candidate.fit_fold(fold).judge(fold.test_pairs).log_odds for fold in folds])
         right.append((1 + np.sign(odds) * truth)[truth != 0] / 2)

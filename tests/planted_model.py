@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from climassay.judging import Harvester, Item, QualityRequests, quality
+from climassay.judging import Item, QualityRequests, StateExtractor, quality
 from climassay.models import Activations, Work
 
 WIDTH = 12
@@ -65,5 +65,5 @@ def items(groups=8, each=4, seed=0):
     return made
 
 
-def harvester(model=None, layers=(-1,)):
-    return Harvester(model or PlantedModel(), QualityRequests(quality("own", sentence="is better")), layers)
+def extractor(model=None, layers=(-1,)):
+    return StateExtractor(model or PlantedModel(), QualityRequests(quality("own", sentence="is better")), layers)

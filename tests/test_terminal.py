@@ -12,7 +12,7 @@ from rich.text import Text
 import climassay
 from climassay.cli.output import emit, print_json, print_note
 from climassay.progress import Bars
-from climassay.reporting.results import Shown
+from climassay.reporting.results import AssembledResult
 from climassay.terminal import TerminalConsole, visible, visible_json
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b]52;c;cm0gLXJm\x07\u009b31m\x7f\u202ekcab\u2066 \ud83d \x00\r"
@@ -34,8 +34,8 @@ def test_json_keeps_its_values():
 
 
 def test_results_notes_and_json_obey_nothing(capsys):
-    emit(Shown({"answer": HOSTILE}, printed_lines=(HOSTILE, Text(HOSTILE)), noted=(HOSTILE,)))
-    emit(Shown({"answer": HOSTILE}), as_json=True)
+    emit(AssembledResult({"answer": HOSTILE}, printed_lines=(HOSTILE, Text(HOSTILE)), noted=(HOSTILE,)))
+    emit(AssembledResult({"answer": HOSTILE}), as_json=True)
     print_json([HOSTILE])
     print_note(HOSTILE)
     out, err = capsys.readouterr()

@@ -20,9 +20,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from climassay.confidence.marks import find_tags
+
 from climassay.confidence.extraction import ExtractOptions, extract, normalise_words
 from climassay.confidence.extraction.cleaning import clean_sentence
-from climassay.confidence.marks import find_tags
 from climassay.confidence.statement import Statement
 from climassay.corpus.readers.file_types import read
 from climassay.statistics import proportion

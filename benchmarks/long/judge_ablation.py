@@ -36,9 +36,9 @@ from climassay.judging.item_tables import (
 )
 from climassay.judging.judges import (
     BootstrapUnits,
-    Harvester,
     JudgedPairs,
     JudgeScore,
+    StateExtractor,
     average_both_orders,
     correctness,
     margins,
@@ -355,8 +355,8 @@ def main() -> None:
     model = load_model(options.model)
     questions = QualityRequests(load_quality(probe.provenance))
     with tempfile.TemporaryDirectory() as folder:
-        harvester = Harvester(model, questions, probe.provenance.layers, ActivationStore(Path(folder)), None)
-        judge = probe_judge(probe, harvester)
+        extractor = StateExtractor(model, questions, probe.provenance.layers, ActivationStore(Path(folder)), None)
+        judge = probe_judge(probe, extractor)
         result = ablate(model, questions, probe, judge, items, pairs, scope=options.scope, controls=options.controls)
     print(as_markdown(ablation_table(result)))
 

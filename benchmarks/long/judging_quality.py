@@ -18,7 +18,7 @@ import numpy as np
 
 from climassay.judging.benchmark import JudgeScores, score_judge
 from climassay.judging.item_tables import ItemColumns, read_items
-from climassay.judging.judges import Harvester, StateTable, layer_choices, layers_of
+from climassay.judging.judges import StateExtractor, StateTable, layer_choices, layers_of
 from climassay.judging.preferences import Item, QualityRequests, quality, with_mirrors
 from climassay.judging.training import (
     METHODS,
@@ -112,7 +112,7 @@ def _measure(options, path, model, recorded, aspect, wording, size) -> None:
     store = ActivationStore(options.activations, storage="float16")
     probes = _probes(model)
     layers_read = layers_of(probes[""])
-    harvester = Harvester(model, questions, layers_read, store)
+    extractor = StateExtractor(model, questions, layers_read, store)
     if set(methods) & (NEEDS_WEIGHTS - {"pointwise", "pointwise-length"}):
         # Article by article, so that an interruption loses one article at most.
         pairs = with_mirrors(collect_pairs(folds))
@@ -122,7 +122,7 @@ def _measure(options, path, model, recorded, aspect, wording, size) -> None:
     for method in methods:
         probed = method in NEEDS_WEIGHTS and method != "zero-shot"
         for label, layers in probes.items() if probed and options.variants else [("", probes[""])]:
-            table = StateTable(harvester, items)
+            table = StateTable(extractor, items)
             candidate = create_candidate(method, items, questions, recorded, table, ProbeSettings(layers=layers))
             sorts = SORTS if options.variants and not label and method in ("ppairs", "pairs") else SORTS[:1]
             curve = (10, 20, 50, 100, 200) if options.variants and probed and not label else ()

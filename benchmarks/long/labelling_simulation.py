@@ -418,7 +418,7 @@ def simulation_tables(summary: SimulationSummary, settings: SimulationSettings) 
             "Paired by split, mean over all rounds between the common start and the end. The last column corrects for "
             "splits that share their items (Nadeau and Bengio 2003): a strategy is better only where it leaves out 0."
         )
-        tables.append(Table.of("Gain over random choice", headings, gained, note=note, left=2))
+        tables.append(Table.of("Gain over random choice", headings, gained, note=note, left_columns=2))
     return tables
 
 

@@ -391,7 +391,7 @@ def window_report(calibration: WindowCalibration, source: str) -> Report:
             )
             for one, near in ranked
         ],
-        left=5,
+        left_columns=5,
     )
     return Report(
         title="Window of phrase similarity",

@@ -230,7 +230,7 @@ def measure(collection: Collection, listed: Sequence[Query], missed: bool) -> Ta
             measured = "nothing relevant" if kind.startswith("no answer") else "right passage among five"
             rows.append([f"{kind}, {half}", measured, str(len(chosen)), *cells])
     headings = ["queries", "", "n", *WAYS]
-    return Table.of(f"{collection.name}: {len(collection):,} passages", headings, rows, left=2)
+    return Table.of(f"{collection.name}: {len(collection):,} passages", headings, rows, left_columns=2)
 
 
 def main() -> None:

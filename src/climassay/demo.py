@@ -160,7 +160,7 @@ def _find_confidence(_demo: _Demo, title: str) -> DemoStep:
                     (statement.tag or "-", f"{statement.sentence} [{statement.document}, {statement.headings[-1]}]")
                     for statement in statements
                 ],
-                left=2,
+                left_columns=2,
             ),
             Table.of(
                 "Words outside the IPCC's calibrated vocabulary",
@@ -170,7 +170,7 @@ def _find_confidence(_demo: _Demo, title: str) -> DemoStep:
                     for draft in checked_drafts
                     for finding in draft.findings
                 ],
-                left=3,
+                left_columns=3,
             ),
         ),
         {

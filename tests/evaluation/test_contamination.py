@@ -34,8 +34,8 @@ def longest_common_run(first, second):
 def test_a_copied_answer_is_found_whatever_its_case_and_punctuation():
     report = contamination([ASKED], [f"We know this: {SENTENCE.upper().replace(' BACK', ', back')} And more."])
     [one] = report.overlaps
-    assert (one.longest, one.run.part, one.run.text) == (15, "answer", "text 1")
-    assert one.run.shared == " ".join(words(SENTENCE))
+    assert (one.longest, one.shared_run.part, one.shared_run.text) == (15, "answer", "text 1")
+    assert one.shared_run.shared == " ".join(words(SENTENCE))
     assert one.covered == pytest.approx(15 / (15 + 12))
     assert report.contaminated() == report.contaminated(13) == (one,)
 

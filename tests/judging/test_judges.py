@@ -6,11 +6,11 @@ import pytest
 from climassay.errors import InputError
 from climassay.judging import (
     ContrastProbe,
-    Harvester,
     Item,
     PointwiseProbe,
     Preferences,
     QualityRequests,
+    StateExtractor,
     aspect_names,
     fit_contrast,
     quality,
@@ -28,7 +28,7 @@ from climassay.judging.judges import (
 from climassay.judging.preferences import CERTAIN_LOG_ODDS, WORDINGS
 from climassay.learning import harvest
 from climassay.models import OptionRequest, OptionScores
-from planted_model import WIDTH, PlantedModel, harvester, items
+from planted_model import WIDTH, PlantedModel, extractor, items
 from tiny_models import smollm2
 
 SOURCE = "Sea level rises because water expands as it warms and because ice on land melts."
@@ -155,7 +155,7 @@ def test_what_cannot_be_compared_is_told() -> None:
 def test_zero_shot_contrast_is_what_the_models_own_answers_say() -> None:
     """The answer logits of the harvest equal those of scoring the same prompts."""
     questions = QualityRequests(quality("text", "relevance"))
-    judged = ZeroShotContrast(Harvester(smollm2(), questions)).compare(ITEMS, PAIRS)
+    judged = ZeroShotContrast(StateExtractor(smollm2(), questions)).compare(ITEMS, PAIRS)
     both = np.concatenate([PAIRS, PAIRS[:, ::-1]])
     scores = smollm2().option_logprobs(questions.contrast(ITEMS, both))
     odds = np.array([score.logprobs[0] - score.logprobs[1] for score in scores])
@@ -166,35 +166,37 @@ def test_zero_shot_contrast_is_what_the_models_own_answers_say() -> None:
 @pytest.mark.model
 def test_probes_are_antisymmetric_and_read_the_layers_they_were_fitted_on() -> None:
     questions = QualityRequests(quality("text", "relevance"))
-    harvester = Harvester(smollm2(), questions, layers=(5, 16, -1))
+    extractor = StateExtractor(smollm2(), questions, layers=(5, 16, -1))
     labels = np.array([item.label for item in ITEMS])
     both = np.concatenate([PAIRS, PAIRS[:, ::-1]])
-    found = harvester.contrasts(ITEMS, both, layers=(16,))
+    found = extractor.contrasts(ITEMS, both, layers=(16,))
     assert found.states.shape == (6, 576)
     fit = fit_contrast(found.states, both, labels, groups=["g"] * 3, regularisation=1.0)
-    method = ContrastProbe(harvester, fit.probe, layers=(16,))
+    method = ContrastProbe(extractor, fit.probe, layers=(16,))
     forward, backward = method.compare(ITEMS, PAIRS), method.compare(ITEMS, PAIRS[:, ::-1])
     assert forward.log_odds == pytest.approx(-backward.log_odds, abs=1e-4)
     assert (forward.log_odds > 0).all()  # its own training pairs
     alone = harvest(smollm2(), questions.contrast(ITEMS, both), layers=(16,))
     np.testing.assert_allclose(alone.states[:, 0, 0] - alone.states[:, 1, 0], found.states, atol=1e-4)
-    states, _ = harvester.points(ITEMS, layers=(5, -1))
+    states, _ = extractor.item_states(ITEMS, layers=(5, -1))
     assert states.shape == (3, 2 * 576)
     point = PointwiseProbe(
-        harvester,
+        extractor,
         fit_pointwise(states, labels, groups=["g"] * 3, pairs=PAIRS, regularisation=1.0).probe,
         layers=(5, -1),
     )
     scores, _ = point.scores(ITEMS)
     assert point.compare(ITEMS, PAIRS).log_odds == pytest.approx(scores[PAIRS[:, 0]] - scores[PAIRS[:, 1]], abs=1e-5)
-    assert harvester.cost.tokens_computed < harvester.cost.tokens_two_pass / 2
+    assert extractor.cost.tokens_computed < extractor.cost.tokens_two_pass / 2
 
 
 @pytest.mark.model
 def test_an_item_too_long_for_the_model_fails_alone() -> None:
     items = [*ITEMS, Item("long", "word " * 9000, SOURCE, "g", 0.0)]
     pairs = np.array([[0, 1], [0, 3]])
-    judged = ZeroShotContrast(Harvester(smollm2(), QualityRequests(quality("text", "relevance")))).compare(items, pairs)
+    judged = ZeroShotContrast(StateExtractor(smollm2(), QualityRequests(quality("text", "relevance")))).compare(
+        items, pairs
+    )
     assert judged.failed.tolist() == [False, True]
     assert judged.log_odds[1] == 0
 
@@ -218,7 +220,7 @@ GOOD, BAD = [[0, 1], [1, 2]], [[3, 4], [4, 5]]
 
 @pytest.mark.parametrize("blocks", [[GOOD, BAD], [BAD, GOOD]], ids=["then bad", "then good"])
 def test_comparisons_that_fail_in_one_call_stand_beside_those_of_another(blocks):
-    table = StateTable(harvester(PlantedModel(fail=(" 1-0",)), layers=(1, 2)), items())
+    table = StateTable(extractor(PlantedModel(fail=(" 1-0",)), layers=(1, 2)), items())
     for block in blocks:
         table.contrasts(items(), np.array(block))
     found = table.contrasts(items(), np.array(GOOD + BAD), layers=[2])

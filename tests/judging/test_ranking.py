@@ -7,7 +7,7 @@ from climassay.errors import InputError, NoAnswerError
 from climassay.judging import Item, insert_items, probe_judge, rank_items, train_probe
 from climassay.judging.opened_judge import Judge
 from climassay.judging.preferences import Judgements
-from planted_model import PlantedModel, harvester, items
+from planted_model import PlantedModel, extractor, items
 
 LEVELS = ("low", "medium", "high")
 
@@ -63,8 +63,8 @@ def test_a_ranking_shows_itself_as_every_result_does():
 
 @pytest.mark.parametrize("method", ["ppairs", "pointwise"])
 def test_a_model_that_reads_no_text_is_named_with_the_reason(method):
-    trained = train_probe(items(), harvester(), method=method)
-    asked = harvester(PlantedModel(fail=("v",)))
+    trained = train_probe(items(), extractor(), method=method)
+    asked = extractor(PlantedModel(fail=("v",)))
     ranking = rank_items(items(), probe_judge(trained.probe, asked))
     assert ranking.failed == ranking.comparisons > 0
     judge = Judge(None, None, None, asked, SimpleNamespace(name="local:planted"), None)
@@ -74,8 +74,8 @@ def test_a_model_that_reads_no_text_is_named_with_the_reason(method):
 
 
 def test_a_pointwise_probe_harvests_every_item_once():
-    trained = train_probe(items(), harvester(), method="pointwise")
-    asked = harvester()
+    trained = train_probe(items(), extractor(), method="pointwise")
+    asked = extractor()
     ranking = rank_items(items(), probe_judge(trained.probe, asked))
     assert asked.cost.computed == 32
     best = [row for row in ranking.ranked if row.rank == 1]

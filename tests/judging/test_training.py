@@ -8,12 +8,12 @@ from climassay.errors import InputError
 from climassay.judging import ProbeSettings, train_probe
 from climassay.judging.training import PROBE_METHODS, load_quality, plot_regularisation_path
 from climassay.learning import Provenance
-from planted_model import DIRECTION, WIDTH, PlantedModel, harvester, items
+from planted_model import DIRECTION, WIDTH, PlantedModel, extractor, items
 
 
 @pytest.mark.parametrize("method", PROBE_METHODS)
 def test_a_planted_quality_is_found_and_measured_on_held_out_groups(method):
-    trained = train_probe(items(), harvester(), method=method, settings=ProbeSettings(seed=1))
+    trained = train_probe(items(), extractor(), method=method, settings=ProbeSettings(seed=1))
     weights = trained.probe.weights / np.linalg.norm(trained.probe.weights)
     # Not all of it: the penalty is on standardised features, so that quiet ones get larger weights.
     assert weights @ DIRECTION == np.abs(weights).max() > 0.6
@@ -30,12 +30,12 @@ def test_a_planted_quality_is_found_and_measured_on_held_out_groups(method):
 def test_random_labels_are_not_learnable(method):
     rng = np.random.default_rng(3)
     shuffled = [replace(item, label=float(rng.integers(1, 6))) for item in items(groups=16)]
-    trained = train_probe(shuffled, harvester(), method=method)
+    trained = train_probe(shuffled, extractor(), method=method)
     assert 0.3 < trained.accuracy.value < 0.7
 
 
 def test_a_probe_says_where_it_comes_from():
-    asked = harvester(layers=(1, -1))
+    asked = extractor(layers=(1, -1))
     trained = train_probe(items(), asked, settings=ProbeSettings(layers=((1,), (1, -1))))
     source = trained.probe.provenance
     assert (source.model, source.fingerprint, source.dtype) == ("local:planted", "ab" * 32, "float32")
@@ -52,12 +52,12 @@ def test_a_probe_says_where_it_comes_from():
 @pytest.mark.parametrize(("groups", "units"), [(1, "items"), (8, "groups")])
 def test_the_evidence_names_what_its_intervals_resample(groups, units):
     labelled = [replace(item, group=f"{index % groups}") for index, item in enumerate(items())]
-    [table] = train_probe(labelled, harvester(), method="pointwise").tables()
+    [table] = train_probe(labelled, extractor(), method="pointwise").tables()
     assert table.note.endswith(f"bootstrap over {units}.")
 
 
 def test_all_of_the_picture_of_the_regularisation_lies_in_its_frame():
-    plot = plot_regularisation_path(train_probe(items(), harvester()))
+    plot = plot_regularisation_path(train_probe(items(), extractor()))
     assert [series.name for series in plot.series] == ["probe", "a coin"]
     for point in (point for series in plot.series for point in series.points):
         assert 0 <= plot.x.share(point.x) <= 1
@@ -65,7 +65,7 @@ def test_all_of_the_picture_of_the_regularisation_lies_in_its_frame():
 
 
 def test_a_failed_request_is_left_out_and_counted():
-    trained = train_probe(items(), harvester(PlantedModel(fail=("3-1",))))
+    trained = train_probe(items(), extractor(PlantedModel(fail=("3-1",))))
     # Item 3-1 meets three others, in both orders.
     assert trained.failed == 6
     assert len(trained.projection.truth) == 96 - 6
@@ -74,19 +74,19 @@ def test_a_failed_request_is_left_out_and_counted():
 @pytest.mark.parametrize("method", PROBE_METHODS)
 def test_a_model_that_gives_no_activations_at_all_is_told(method):
     with pytest.raises(InputError, match="no activations for any of the"):
-        train_probe(items(), harvester(PlantedModel(fail=("v",))), method=method)
+        train_probe(items(), extractor(PlantedModel(fail=("v",))), method=method)
 
 
-def test_by_default_a_probe_reads_the_layers_of_the_harvester():
-    trained = train_probe(items(), harvester(layers=(2, 3)))
+def test_by_default_a_probe_reads_the_layers_of_the_extractor():
+    trained = train_probe(items(), extractor(layers=(2, 3)))
     assert trained.probe.provenance.layers == (2, 3)
     assert trained.probe.weights.size == 2 * WIDTH
     with pytest.raises(InputError, match=r"Layer -1 was not requested .*; the layers are 2, 3"):
-        train_probe(items(), harvester(layers=(2, 3)), settings=ProbeSettings())
+        train_probe(items(), extractor(layers=(2, 3)), settings=ProbeSettings())
 
 
 def test_pairs_can_be_given():
-    trained = train_probe(items(), harvester(), pairs=np.array([[a, a + 1] for a in range(0, 32, 4)]))
+    trained = train_probe(items(), extractor(), pairs=np.array([[a, a + 1] for a in range(0, 32, 4)]))
     assert (trained.n_pairs, trained.n_items, trained.n_groups) == (8, 16, 8)
 
 
@@ -101,7 +101,7 @@ def test_pairs_can_be_given():
     ids=["method", "labels", "groups", "ties"],
 )
 def test_what_cannot_be_trained_on(given, options, sentence):
-    reader = harvester()
+    reader = extractor()
     with pytest.raises(InputError, match=f"(?i){sentence}"):
         train_probe(given, reader, **options)
     assert reader.cost.passes == 0, "said before anything is computed"

@@ -46,7 +46,7 @@ from climassay.reporting import (
     as_markdown,
 )
 from climassay.reporting.html import FIGURES, as_svg, render_block, report_data, report_from_data
-from climassay.reporting.results import RESULT_SUFFIXES, Result, Shown, listing, write_rows, write_table
+from climassay.reporting.results import RESULT_SUFFIXES, AssembledResult, Result, listing, write_rows, write_table
 from experiments import experiment
 from factcheck_transcripts import full_transcript
 from html_pages import Elements
@@ -209,7 +209,9 @@ def test_another_ending_is_refused_and_nothing_written(tmp_path, name):
 
 
 def test_a_notebook_shows_tables_and_escapes_what_is_in_them():
-    page = Shown({}, (Table.of("Things", ("name",), [("<script>",)]),), printed_lines=("<i>said</i>",))._repr_html_()
+    page = AssembledResult(
+        {}, (Table.of("Things", ("name",), [("<script>",)]),), printed_lines=("<i>said</i>",)
+    )._repr_html_()
     assert "Things" in page
     assert "<script>" not in page
     assert "<i>" not in page
@@ -217,7 +219,7 @@ def test_a_notebook_shows_tables_and_escapes_what_is_in_them():
 
 def test_a_console_shows_tables_from_their_beginning_and_not_the_fields():
     table = Table.of("Things", ("name", "size"), [(f"thing {number}", "1") for number in range(100)], strong=(99,))
-    shown = repr(Shown({"secret": "x" * 1000}, (table,), printed_lines=("It is said.",)))
+    shown = repr(AssembledResult({"secret": "x" * 1000}, (table,), printed_lines=("It is said.",)))
     assert shown.splitlines()[0] == "It is said."
     assert "thing 39" in shown
     assert "thing 40" not in shown
@@ -226,7 +228,7 @@ def test_a_console_shows_tables_from_their_beginning_and_not_the_fields():
 
 
 def test_what_found_nothing_says_so_in_a_notebook_and_a_console():
-    empty = Shown([], (Table.of("Things", ("name",), ()),), noted=("Nothing was found.",))
+    empty = AssembledResult([], (Table.of("Things", ("name",), ()),), noted=("Nothing was found.",))
     assert "Nothing was found." in empty._repr_html_()
     assert repr(empty) == "Nothing was found."
 

@@ -18,7 +18,7 @@ MARKED = Table.of(
     ["model", "setting", "accuracy", "50% EM"],
     [("a_1", "default", "40", "0.1"), ("a_1", "rag", "60", "0.3"), ("b", "rag", "55", "0.4")],
     note="A note.",
-    left=2,
+    left_columns=2,
     grouped=1,
     marks={(1, 2): frozenset({"best", "top"}), (1, 3): frozenset({"best"}), (2, 3): frozenset({"top"})},
 )
@@ -130,7 +130,7 @@ def tables(draw):
     headings = draw(st.lists(CELL, min_size=columns, max_size=columns))
     rows = draw(st.lists(st.lists(CELL, min_size=columns, max_size=columns), min_size=1, max_size=4))
     left = draw(st.integers(0, columns))
-    return Table.of("Title", headings, rows, left=left, grouped=draw(st.integers(0, max(0, columns - 1))))
+    return Table.of("Title", headings, rows, left_columns=left, grouped=draw(st.integers(0, max(0, columns - 1))))
 
 
 @given(tables(), st.integers(30, 200))
@@ -178,7 +178,7 @@ def test_twelve_columns_of_intervals_fit(shown, chromium):
         ("Llama-3.3-70B-Instruct-Turbo", "rag-source", *[shown] * 12),
         ("smollm2", "default", *["0.0 [0.0, 9.9]"] * 12),
     ]
-    table = Table.of("Accuracy of every model in every setting, by level", headings, rows, left=2)
+    table = Table.of("Accuracy of every model in every setting, by level", headings, rows, left_columns=2)
     browser, loop = chromium
     with inside(loop):
         page = browser.new_page(viewport=WIDE)

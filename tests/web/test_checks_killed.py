@@ -99,7 +99,7 @@ def test_a_page_shows_only_what_the_present_attempt_has_told(server):
     assert (begun.progress.step, going.progress.step) == (1, 2)
     # The time between the attempts does not count, that of the first one does.
     assert begin.told_at - begun.began == pytest.approx(told[-1].told_at - told[0].told_at)
-    assert (begun.entries, begun.sources, begun.last) == ((), (), len(told) + 1)
+    assert (begun.entries, begun.sources, begun.last_number) == ((), (), len(told) + 1)
     assert [(entry.number, entry.kind) for entry in going.entries] == [(len(told) + 2, "subclaims")]
 
 

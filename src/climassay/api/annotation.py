@@ -11,7 +11,7 @@ from climassay.errors import InputError
 from climassay.generation import annotation
 from climassay.questions import RUBRIC_KIND, question_row, read_questions
 from climassay.reporting import Table, counted
-from climassay.reporting.results import Shown, write_rows
+from climassay.reporting.results import AssembledResult, write_rows
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ LabelFormat = Literal["jsonl", "csv", "label-studio", "argilla"]
 ExportFormat = LabelFormat | Literal["rubrics", "questions"]
 
 
-def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
+def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) -> AssembledResult:
     """Open a dataset for annotation, or change its annotation settings.
 
     Settings without a new value keep their old one.
@@ -46,12 +46,12 @@ def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) ->
     data = {"dataset": dataset, "settings": settings, "items": progress.items, "open": progress.left_for_me}
     open_items = f"{progress.left_for_me} of {counted(progress.items, 'item')}"
     sentence = f"{dataset}: {open_items} to be labelled, {counted(settings.overlap, 'label')} each."
-    return Shown(data, printed_lines=(sentence,), noted=("Annotate in the browser: climassay serve",))
+    return AssembledResult(data, printed_lines=(sentence,), noted=("Annotate in the browser: climassay serve",))
 
 
 def begin_dataset(
     session: Session, dataset: str, origin: Mapping[str, Any], drafts: "Iterable[StoredDraft]", **changes: Any
-) -> Shown:
+) -> AssembledResult:
     """Create a dataset from drafts and open it for annotation; drafts that the dataset already has stay unchanged.
 
     Raises:
@@ -73,7 +73,7 @@ def annotate_questions(
     overlap: int = 1,
     annotators: Sequence[str] = (),
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Have annotators judge your own questions in the browser.
 
     ``climassay annotate export --format questions`` exports the accepted questions. A second call for the same dataset
@@ -108,7 +108,7 @@ def annotate_questions(
 
 def annotate_answers(
     run: str, dataset: str, *, overlap: int = 1, annotators: Sequence[str] = (), workspace: Place = None
-) -> Shown:
+) -> AssembledResult:
     """Have annotators judge a model's freeform answers in the browser, without showing them the model's name.
 
     For long answers, use ``climassay evaluate blind --dataset``.
@@ -134,7 +134,9 @@ def annotate_answers(
         return begin_dataset(session, dataset, {"answers": run}, drafts, **changes)
 
 
-def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None) -> Shown:
+def collect_rubrics(
+    questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None
+) -> AssembledResult:
     """Have annotators write rubrics for long-form questions in the browser.
 
     ``climassay annotate export --format rubrics`` exports the finished rubrics. A second call for the same dataset
@@ -167,7 +169,7 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
     return replace(result, noted=(*question_set.skipped, *notes, *result.noted))
 
 
-def annotation_status(dataset: str, annotator: str | None = None, *, workspace: Place = None) -> Shown:
+def annotation_status(dataset: str, annotator: str | None = None, *, workspace: Place = None) -> AssembledResult:
     """Show the progress of a dataset's annotation and statistics on each annotator.
 
     Args:
@@ -195,7 +197,7 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
             (f"skipped by {annotator}", str(progress.skipped)),
             (f"left for {annotator}", str(progress.left_for_me)),
         ]
-    tables = [Table.of(dataset, ("", ""), rows, left=2)]
+    tables = [Table.of(dataset, ("", ""), rows, left_columns=2)]
     columns = ("annotator", "labels", "accepted", "confirmed", "median seconds", "edits", "skips", "adjudications")
     cells = [
         (
@@ -211,10 +213,10 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
     if cells:
         tables.append(Table.of("Annotators", columns, cells))
     facts = {**asdict(progress), "new_labels": n_new_labels, "validator": validator, "annotators": annotators}
-    return Shown({"dataset": dataset, **facts}, tables, [asdict(summary) for summary in annotators])
+    return AssembledResult({"dataset": dataset, **facts}, tables, [asdict(summary) for summary in annotators])
 
 
-def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
+def annotator_agreement(dataset: str, *, workspace: Place = None) -> AssembledResult:
     """Measure the agreement of annotators on labels, ratings or rubrics.
 
     The agreement on labels is measured by Cohen's and Fleiss' kappa and Krippendorff's alpha, that on ratings by
@@ -241,21 +243,25 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     if ratings:
         cells = [(name, str(rating.n), _format_estimate(rating)) for name, rating in ratings.items()]
         columns = ("rated", "by two or more", "Krippendorff's alpha (95% interval)")
-        return Shown({"dataset": dataset, "ratings": ratings}, (Table.of("Agreement on ratings", columns, cells),))
+        return AssembledResult(
+            {"dataset": dataset, "ratings": ratings}, (Table.of("Agreement on ratings", columns, cells),)
+        )
     rows = [
         ("raw agreement", _format_estimate(agreement.raw)),
         ("Fleiss' kappa", _format_estimate(agreement.fleiss)),
         ("Krippendorff's alpha", _format_estimate(agreement.krippendorff)),
         *((f"Cohen's kappa, {pair.first} and {pair.second}", _format_estimate(pair.kappa)) for pair in agreement.pairs),
     ]
-    table = Table.of(f"Agreement on {agreement.items} items", ("", "value (95% interval)"), rows, left=2)
+    table = Table.of(f"Agreement on {agreement.items} items", ("", "value (95% interval)"), rows, left_columns=2)
     notes = () if agreement.items else ("No item has labels of two annotators yet.",)
-    return Shown({"dataset": dataset, **asdict(agreement)}, (table,), noted=notes)
+    return AssembledResult({"dataset": dataset, **asdict(agreement)}, (table,), noted=notes)
 
 
-def _make_rubric_result(dataset: str, agreement: "RubricAgreement | None") -> Shown:
+def _make_rubric_result(dataset: str, agreement: "RubricAgreement | None") -> AssembledResult:
     if agreement is None:
-        return Shown({"dataset": dataset, "rubrics": None}, noted=("No question has rubrics by two people yet.",))
+        return AssembledResult(
+            {"dataset": dataset, "rubrics": None}, noted=("No question has rubrics by two people yet.",)
+        )
     rows = [
         ("criteria that both have", _format_estimate(agreement.shared)),
         (
@@ -268,8 +274,8 @@ def _make_rubric_result(dataset: str, agreement: "RubricAgreement | None") -> Sh
     title = f"Agreement on the rubrics of {counted(agreement.questions, 'question')}"
     pairs = counted(agreement.matched, "pair")
     note = f"{pairs} of criteria matched by meaning, which sees neither a negation nor a figure."
-    table = Table.of(title, ("", "value (95% interval)"), rows, left=2, note=note)
-    return Shown({"dataset": dataset, "rubrics": agreement}, (table,))
+    table = Table.of(title, ("", "value (95% interval)"), rows, left_columns=2, note=note)
+    return AssembledResult({"dataset": dataset, "rubrics": agreement}, (table,))
 
 
 def _format_estimate(estimate: "Estimate | ResampledEstimate | None") -> str:
@@ -286,7 +292,7 @@ def export_labels(
     *,
     users: Path | str | None = None,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Write a dataset's labels, finished rubrics or accepted questions to a file.
 
     The format jsonl holds all labels, skips and comments. The other formats of labels hold each annotator's current
@@ -328,10 +334,10 @@ def export_labels(
                 output, dataset, store.items(dataset), overlap=settings.overlap, users=read_user_ids(users)
             )
     data = {"dataset": dataset, "output": output, "format": label_format, "labels": count}
-    return Shown(data, printed_lines=(f"Wrote {counted(count, 'label')} to {output}",))
+    return AssembledResult(data, printed_lines=(f"Wrote {counted(count, 'label')} to {output}",))
 
 
-def _export_rubrics(dataset: str, output: Path, items: "list[AnnotationItem]") -> Shown:
+def _export_rubrics(dataset: str, output: Path, items: "list[AnnotationItem]") -> AssembledResult:
     from climassay.generation.annotation import is_rubric
     from climassay.generation.annotation.long_answers import finished_rubrics
 
@@ -347,7 +353,7 @@ def _export_rubrics(dataset: str, output: Path, items: "list[AnnotationItem]") -
     return _export_result(data, sentence, rubric_items, "rubrics")
 
 
-def _export_questions(dataset: str, output: Path, items: "list[AnnotationItem]", overlap: int) -> Shown:
+def _export_questions(dataset: str, output: Path, items: "list[AnnotationItem]", overlap: int) -> AssembledResult:
     from climassay.generation.annotation.own_questions import accepted_questions
 
     rows = [question_row(question) for question in accepted_questions(items, overlap)]
@@ -362,13 +368,13 @@ def _export_questions(dataset: str, output: Path, items: "list[AnnotationItem]",
 
 def _export_result(
     data: dict[str, Any], sentence: str, items: "Sequence[AnnotationItem]", missing_content: str
-) -> Shown:
+) -> AssembledResult:
     """Return an export's result, with notes on how many items still lack ``missing_content`` (labels or rubrics)."""
     states = Counter(item.state for item in items)
     notes = [f"{states['open']} still wait for {missing_content}."] if states["open"] else []
     notes += [f"{states['conflict']} wait for an adjudicator."] if states["conflict"] else []
     data |= {"open": states["open"], "conflicts": states["conflict"]}
-    return Shown(data, printed_lines=(sentence,), noted=notes)
+    return AssembledResult(data, printed_lines=(sentence,), noted=notes)
 
 
 def import_labels(
@@ -378,7 +384,7 @@ def import_labels(
     *,
     users: Path | str | None = None,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Import labels from a file; importing them again changes nothing.
 
     Args:
@@ -417,7 +423,7 @@ def import_labels(
     )
     sentence += f" {counted(import_counts.comments, 'comment')} stored." if import_counts.comments else ""
     data = {"dataset": dataset, "format": label_format, **counts, "refused": rejection_messages}
-    return Shown(data, printed_lines=(sentence,), noted=rejection_messages)
+    return AssembledResult(data, printed_lines=(sentence,), noted=rejection_messages)
 
 
 def _infer_format(file: Path) -> LabelFormat:
@@ -439,7 +445,7 @@ def retrain_validator(
     folds: int = 5,
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Train a validator on the settled labels, apply it to the open items, and queue the least certain items first.
 
     Args:
@@ -476,4 +482,4 @@ def retrain_validator(
         f"{result.validator}: {result.labels} labels, {result.invalid} invalid; AUROC {scores['auroc']:.3f} "
         f"({scores['auroc_low']:.3f} to {scores['auroc_high']:.3f}). {result.judged} items judged and put in order."
     )
-    return Shown({"dataset": dataset, **asdict(result)}, printed_lines=(sentence,))
+    return AssembledResult({"dataset": dataset, **asdict(result)}, printed_lines=(sentence,))

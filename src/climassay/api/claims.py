@@ -12,7 +12,7 @@ from climassay.factcheck.scales import load_scale
 from climassay.io import find_column, parse_rows, read_bytes, require_column
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.reporting import Table, counted
-from climassay.reporting.results import Shown
+from climassay.reporting.results import AssembledResult
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def list_claims(
     model: Generator | str = DEFAULT_MODEL,
     limit: int | None = None,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Have a model list the claims that a document makes, passage by passage, for ``climassay factcheck run``.
 
     Each row contains a claim and the sentences that make it. Rows with any text in the column strike are not checked
@@ -270,10 +270,10 @@ def list_claims(
             f"{counted(n_struck, 'claim')} struck beforehand: empty the cell in the column strike to check it."
         )
     row_cells = [(row["strike"], str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
-    table = Table.of(f"Claims of {source}", ("strike", "page", "claim", "sentences"), row_cells, left=4)
+    table = Table.of(f"Claims of {source}", ("strike", "page", "claim", "sentences"), row_cells, left_columns=4)
     failure = NoAnswerError(lister.error) if passages and lister.n_failed == len(passages) else None
     tables = (table,) if rows else ()
-    return Shown({"run": run.id, **counts, "claims": rows}, tables, rows, noted=notes, failed=failure)
+    return AssembledResult({"run": run.id, **counts, "claims": rows}, tables, rows, noted=notes, failed=failure)
 
 
 def score_verdicts(

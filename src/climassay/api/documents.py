@@ -16,7 +16,7 @@ from climassay.primer import book_path, question_paths
 from climassay.prompts import ProfileSettings, load_prompt
 from climassay.questions import PRIMER
 from climassay.reporting import counted
-from climassay.reporting.results import Shown
+from climassay.reporting.results import AssembledResult
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def _find_question_files(file: str) -> list[Path]:
     return [path_by_book[book]]
 
 
-def list_collections(*, workspace: Place = None) -> Shown:
+def list_collections(*, workspace: Place = None) -> AssembledResult:
     """List the collections; damaged collections are reported as an error, with exit code 2."""
     from climassay.corpus.collection import survey_collections
     from climassay.corpus.presentation import collections_table
@@ -305,10 +305,10 @@ def list_collections(*, workspace: Place = None) -> Shown:
         empty_note = f"No collections yet in {session.workspace.root}: make one with `climassay corpus add NAME FILES`."
     tables = (collections_table(summaries),) if summaries else ()
     error = InputError("\n".join(map(str, damage_errors))) if damage_errors else None
-    return Shown(summaries, tables, noted=() if summaries or damage_errors else (empty_note,), failed=error)
+    return AssembledResult(summaries, tables, noted=() if summaries or damage_errors else (empty_note,), failed=error)
 
 
-def show_collection(name: str, passage: str | None = None, *, workspace: Place = None) -> Shown:
+def show_collection(name: str, passage: str | None = None, *, workspace: Place = None) -> AssembledResult:
     """Show the documents and settings of a collection, or a single passage in full.
 
     Args:
@@ -325,7 +325,7 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
         collection = corpus.Collection.open(session.workspace, name)
     if passage is not None:
         full_passage = collection.passage(passage)
-        return Shown(
+        return AssembledResult(
             asdict(full_passage) | {"citation": full_passage.citation},
             printed_lines=tuple(passage_lines(full_passage)),
         )
@@ -335,7 +335,7 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
     originals_summary = {"documents": ids_with_original, "bytes": size}
     data = {"name": name, "settings": settings, "documents": documents, "originals": originals_summary}
     table = documents_table(name, settings, documents, len(ids_with_original), size)
-    return Shown(data, (table,), [asdict(document) for document in documents])
+    return AssembledResult(data, (table,), [asdict(document) for document in documents])
 
 
 def edit_document(
@@ -346,7 +346,7 @@ def edit_document(
     author: str | None = None,
     date: str | None = None,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Change the title, author or date of a document, which citations show.
 
     Versions of a document are recognised by file name and title. If you change the title, a newer version of the file
@@ -371,12 +371,12 @@ def edit_document(
             document, title=title, author=author, date=date
         )
     details = ", ".join(filter(None, (edited_document.author, edited_document.title, edited_document.date)))
-    return Shown(
+    return AssembledResult(
         {"collection": name, "edited": edited_document}, printed_lines=(f"{edited_document.id} is now: {details}.",)
     )
 
 
-def compact_collection(name: str, *, workspace: Place = None) -> Shown:
+def compact_collection(name: str, *, workspace: Place = None) -> AssembledResult:
     """Merge a collection's many small files and delete its old versions; search results do not change.
 
     Args:
@@ -390,10 +390,10 @@ def compact_collection(name: str, *, workspace: Place = None) -> Shown:
         compaction = corpus.Collection.open(session.workspace, name).compact()
     size_before, size_after = compaction.bytes_before / 1e6, compaction.bytes_after / 1e6
     sentence = f"Compacted {name}: {size_after:,.1f} MB, {size_before:,.1f} MB before."
-    return Shown({"collection": name, **asdict(compaction)}, printed_lines=(sentence,))
+    return AssembledResult({"collection": name, **asdict(compaction)}, printed_lines=(sentence,))
 
 
-def remove_documents(name: str, document: str | None = None, *, workspace: Place = None) -> Shown:
+def remove_documents(name: str, document: str | None = None, *, workspace: Place = None) -> AssembledResult:
     """Remove a document from a collection, or the whole collection.
 
     Args:
@@ -409,13 +409,13 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
     with Session.opened(workspace) as session:
         if document is None:
             remove_collection(session.workspace, name)
-            return Shown({"removed": name}, printed_lines=(f"Removed the collection {name}.",))
+            return AssembledResult({"removed": name}, printed_lines=(f"Removed the collection {name}.",))
         removed_documents = corpus.Collection.open(session.workspace, name).remove(document)
     sentences = [
         f"Removed {item.title} ({item.id}, {counted(item.passages, 'passage')}) from {name}."
         for item in removed_documents
     ]
-    return Shown({"collection": name, "removed": removed_documents}, printed_lines=sentences)
+    return AssembledResult({"collection": name, "removed": removed_documents}, printed_lines=sentences)
 
 
 _PLAIN_SUFFIXES = (".txt", ".md", ".markdown", "")

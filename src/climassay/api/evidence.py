@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.models import DEFAULT_MODEL
 from climassay.reporting import Table, counted
-from climassay.reporting.results import Shown
+from climassay.reporting.results import AssembledResult
 from climassay.reporting.tables import skipped_note
 from climassay.session import Place, Session
 
@@ -20,10 +20,10 @@ def _make_result(
     predictions: "Sequence[EvidencePrediction]",
     labels: Sequence[str],
     **result_fields: Any,
-) -> Shown:
+) -> AssembledResult:
     """Return predictions as a result with a table and notes.
 
-    ``result_fields`` may contain ``scores``, which become part of the data, and fields of :class:`Shown`.
+    ``result_fields`` may contain ``scores``, which become part of the data, and fields of :class:`AssembledResult`.
     """
     n_omitted = len(table.rows) - len(predictions)
     errors = [prediction.error for prediction in predictions if prediction.error is not None]
@@ -51,8 +51,8 @@ def _make_result(
         )
         for prediction in predictions
     ]
-    tables = (Table.of("Verdicts", ("claim", "verdict", "probability"), cells, left=2),)
-    return Shown(data, **{"result_tables": tables, "records": rows, "noted": notes, **result_fields})
+    tables = (Table.of("Verdicts", ("claim", "verdict", "probability"), cells, left_columns=2),)
+    return AssembledResult(data, **{"result_tables": tables, "records": rows, "noted": notes, **result_fields})
 
 
 def check_with_evidence(
@@ -66,7 +66,7 @@ def check_with_evidence(
     model: str = DEFAULT_MODEL,
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Have a model judge claims by the evidence in the same file, and score the verdicts if true verdicts are known.
 
     Args:

@@ -14,7 +14,7 @@ from climassay.generation import annotation
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.questions import read_questions
 from climassay.reporting import Table
-from climassay.reporting.results import Result, Shown, as_json_data
+from climassay.reporting.results import AssembledResult, Result, as_json_data
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def report_experiment(
         if html is not None:
             data["html"] = html
         note = page.lead if html is None else f"{page.lead} The report is in {html}."
-        result = with_failed_calls(Shown(data, noted=(note,), reported=lambda: page), session.records, (run,))
+        result = with_failed_calls(AssembledResult(data, noted=(note,), reported=lambda: page), session.records, (run,))
     if html is not None:
         result.report().write(html)
     return result
@@ -125,7 +125,7 @@ def plan_questions(
     alpha: float = 0.05,
     tests: int = 1,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Compute how many questions are needed to detect a difference between two systems.
 
     Args:
@@ -158,12 +158,12 @@ def plan_questions(
             assumptions = evaluation.assume_from_run(evaluation.load_experiment(session.records, run), metric)
     differences = [point / 100 for point in points]
     question_plan = evaluation.plan(differences, assumptions, metric=metric, power=power, alpha=alpha / tests)
-    return Shown(question_plan, (plan_table(question_plan),))
+    return AssembledResult(question_plan, (plan_table(question_plan),))
 
 
 def find_contamination(
     questions: str, against: Sequence[str], *, words: int = 8, worst: int = 10, workspace: Place = None
-) -> Shown:
+) -> AssembledResult:
     """Count the test questions that share word n-grams with training or retrieval texts.
 
     Args:
@@ -192,13 +192,13 @@ def find_contamination(
             "questions": len(report.overlaps),
             "contaminated": [overlap.question.id for overlap in report.contaminated()],
             "worst": [
-                {"question": o.question.id, "level": o.question.level, "covered": o.covered, "run": o.run}
+                {"question": o.question.id, "level": o.question.level, "covered": o.covered, "run": o.shared_run}
                 for o in report.worst(worst)
             ],
         }
         for report in reports
     ]
-    return Shown(data, [table for report in reports for table in contamination_tables(report, worst)])
+    return AssembledResult(data, [table for report in reports for table in contamination_tables(report, worst)])
 
 
 def compare_benchmarks(
@@ -210,7 +210,7 @@ def compare_benchmarks(
     resamples: int = 500,
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Compare the rankings of the same models by two benchmarks, such as gold and silver.
 
     Args:
@@ -237,7 +237,7 @@ def compare_benchmarks(
         benchmarks = [load_means(session.records, name, setting) for name in (first, second)]
     agreements = evaluation.rank_agreement(*benchmarks, resamples=resamples, seed=seed)
     self_preferences = [] if generator is None else find_self_preferences(benchmarks, generator, seed)
-    return Shown(
+    return AssembledResult(
         {
             "agreement": agreements,
             "favour": [{"of": benchmark.name, "metrics": preferences} for benchmark, preferences in self_preferences],
@@ -344,7 +344,7 @@ def blind_answers(
     overlap: int = 2,
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Prepare the long answers of an experiment for people to rate without knowing the models.
 
     Args:
@@ -377,5 +377,7 @@ def blind_answers(
             origin = {"ratings": experiment.run, "pairs": pairs, "seed": seed}
             return begin_dataset(session, dataset, origin, drafts, overlap=overlap)
     headings = list(rows[0])
-    table = Table.of("Answers to rate from 1 to 5", headings, [list(row.values()) for row in rows], left=len(headings))
-    return Shown(rows, (table,), noted=(f"{len(rows)} answers; fill in the empty columns with 1 to 5.",))
+    table = Table.of(
+        "Answers to rate from 1 to 5", headings, [list(row.values()) for row in rows], left_columns=len(headings)
+    )
+    return AssembledResult(rows, (table,), noted=(f"{len(rows)} answers; fill in the empty columns with 1 to 5.",))

@@ -10,7 +10,7 @@ from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.io import read_bytes
 from climassay.reporting import Table
-from climassay.reporting.results import Shown
+from climassay.reporting.results import AssembledResult
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def name_fallacies(
     truth: str | None = None,
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Name the most probable fallacy of a text, or of each text in a table, with a trained classifier.
 
     Args:
@@ -77,8 +77,8 @@ def name_fallacies(
         [text, fallacy.name, f"{fallacy.probability:.0%}"] for text, fallacy in zip(texts, predictions, strict=True)
     ]
     likely_rows = [index for index, fallacy in enumerate(predictions) if fallacy.likely]
-    table = Table.of("", ["text", "most probable", "probability"], cells, left=2, strong=likely_rows, note=note)
-    return Shown(data, [table, *_make_score_tables(scores)], rows)
+    table = Table.of("", ["text", "most probable", "probability"], cells, left_columns=2, strong=likely_rows, note=note)
+    return AssembledResult(data, [table, *_make_score_tables(scores)], rows)
 
 
 def evaluate_fallacies(
@@ -92,7 +92,7 @@ def evaluate_fallacies(
     encoder: str = "local:minilm",
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Score a classifier on labelled texts that it was not trained on.
 
     Args:
@@ -137,7 +137,7 @@ def evaluate_fallacies(
     n_excluded = len(texts) - len(indices)
     data = {"classifier": _describe(fallacy_classifier), "left_out": n_excluded, **_convert_scores(scores)}
     notes = [f"{n_excluded} texts left out: training texts, or nearly equal to one."] if n_excluded else []
-    return Shown(data, _make_score_tables(scores), noted=notes)
+    return AssembledResult(data, _make_score_tables(scores), noted=notes)
 
 
 def train_fallacies(
@@ -153,7 +153,7 @@ def train_fallacies(
     licence: str = "",
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Train a classifier, choosing its features by log loss in cross-validation.
 
     Near-duplicates are always in the same fold.
@@ -223,7 +223,7 @@ def train_fallacies(
     tables = [
         comparison_table([(candidate.spec.name, candidate.evaluation) for candidate in training_result.candidates])
     ]
-    return Shown(data, [*tables, *best_candidate.evaluation.tables()], printed_lines=lines)
+    return AssembledResult(data, [*tables, *best_candidate.evaluation.tables()], printed_lines=lines)
 
 
 def _read_table(file: Path, text: str, truth: str | None) -> tuple[list[str], list[str]]:

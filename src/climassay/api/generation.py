@@ -11,7 +11,7 @@ from climassay.models import DEFAULT_MODEL
 from climassay.prompts import load_prompt
 from climassay.questions import KINDS, PRIMER, Kind
 from climassay.reporting import Table, counted
-from climassay.reporting.results import Shown, listing
+from climassay.reporting.results import AssembledResult, listing
 from climassay.session import Place, Session, one_or_several
 from climassay.settings import with_changes
 
@@ -105,7 +105,7 @@ def generate(
         return dataset
 
 
-def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = None) -> Shown:
+def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = None) -> AssembledResult:
     """Estimate the requests, tokens and cost that a recipe still needs, without calling a model.
 
     Args:
@@ -123,7 +123,7 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
         cost_estimate = estimate_run(
             _apply_limits(loaded_recipe, session), session.workspace, prompts=session.options.prompts
         )
-    return Shown(cost_estimate, (estimate_table(cost_estimate),))
+    return AssembledResult(cost_estimate, (estimate_table(cost_estimate),))
 
 
 def _apply_limits(recipe: "Recipe", session: Session) -> "Recipe":
@@ -239,7 +239,7 @@ def screen(
     return ScreenedDrafts(name, tuple(screened_drafts), tuple(skip_reasons))
 
 
-def list_screening_checks() -> Shown:
+def list_screening_checks() -> AssembledResult:
     """List the screening checks with the kinds of questions that they check and the faults that they find."""
     from climassay.generation.screening import CHECKS, MODEL_CHECKS
 
@@ -249,10 +249,10 @@ def list_screening_checks() -> Shown:
     ]
     checks += [(name, list(KINDS), description) for name, description in MODEL_CHECKS.items()]
     records = [{"name": name, "kinds": kinds, "words": description} for name, kinds, description in checks]
-    return listing("Checks", records, {"name": "check", "kinds": "kinds", "words": "what is faulty"}, left=3)
+    return listing("Checks", records, {"name": "check", "kinds": "kinds", "words": "what is faulty"}, left_columns=3)
 
 
-def list_datasets(*, workspace: Place = None) -> Shown:
+def list_datasets(*, workspace: Place = None) -> AssembledResult:
     """List the generated datasets of the workspace."""
     from climassay.records.queries import format_time
 
@@ -264,8 +264,10 @@ def list_datasets(*, workspace: Place = None) -> Shown:
         (dataset.name, format_time(dataset.made_at)[:19], *(str(dataset.states.get(state, 0)) for state in states))
         for dataset in datasets
     ]
-    tables = (Table.of("Datasets", ("name", "begun (UTC)", *states), rows, left=2),) if rows else ()
-    return Shown(records, tables, noted=() if rows else ("No datasets yet: write one with climassay generate run.",))
+    tables = (Table.of("Datasets", ("name", "begun (UTC)", *states), rows, left_columns=2),) if rows else ()
+    return AssembledResult(
+        records, tables, noted=() if rows else ("No datasets yet: write one with climassay generate run.",)
+    )
 
 
 def dataset_statistics(dataset: str, *, workspace: Place = None) -> "Dataset":
@@ -284,7 +286,9 @@ def dataset_statistics(dataset: str, *, workspace: Place = None) -> "Dataset":
         return Dataset.of(generation.DatasetStore(session.records), dataset)
 
 
-def export_dataset(dataset: str, output: Path | str, *, accepted: bool = False, workspace: Place = None) -> Shown:
+def export_dataset(
+    dataset: str, output: Path | str, *, accepted: bool = False, workspace: Place = None
+) -> AssembledResult:
     """Write the drafts of a dataset, with all decisions on them, to a file.
 
     Args:
@@ -301,7 +305,7 @@ def export_dataset(dataset: str, output: Path | str, *, accepted: bool = False, 
         drafts = generation.DatasetStore(session.records).drafts(dataset)
         exported_drafts = [draft for draft in drafts if draft.usable or not accepted]
     generation.write_drafts(output, exported_drafts)
-    return Shown(
+    return AssembledResult(
         {"file": output, "drafts": len(exported_drafts)},
         printed_lines=(f"Wrote {counted(len(exported_drafts), 'draft')} to {output}",),
     )

@@ -11,7 +11,7 @@ from climassay.judging.settings import InsertMode, SortMethod
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.reporting import Report
 from climassay.reporting.html import report_data
-from climassay.reporting.results import Shown
+from climassay.reporting.results import AssembledResult
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def evaluate_judge(
     token_budget: int | None = None,
     workspace: Place = None,
     seed: int = 0,
-) -> Shown:
+) -> AssembledResult:
     """Score a judge on labelled items that it was not trained on, and compare it with two baselines.
 
     One baseline prefers the longer text, the other always gives the same answer.
@@ -215,7 +215,7 @@ def evaluate_judge(
         comparer.run.save_results("report", [report_data(page)])
         data = {"run": comparer.run.id, "file": table.file, "model": judge.model_name, "left_out": n_omitted, **row}
     note = f"{n_omitted} items are left out: the probe was trained on them." if n_omitted else ""
-    return Shown(data, judge_tables([result]), noted=(*comparer.notes, *table.notes, *filter(None, [note])))
+    return AssembledResult(data, judge_tables([result]), noted=(*comparer.notes, *table.notes, *filter(None, [note])))
 
 
 def compare_texts(
@@ -229,7 +229,7 @@ def compare_texts(
     context: str = "",
     token_budget: int | None = None,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Estimate the probability that the first of two texts has more of a quality, averaged over both orders.
 
     Args:
@@ -286,7 +286,7 @@ def compare_texts(
     verdict = "Both have about as much of it" if better == "equal" else f"{better} has more of it"
     certainty = "without a probability" if abs(log_odds) == CERTAIN_LOG_ODDS else f"P(A) = {probability:.3f}"
     sentence = f"{comparer.quality.name}: {verdict} ({certainty}, {comparer.method.name})."
-    return Shown(data, printed_lines=(sentence,), noted=comparer.notes)
+    return AssembledResult(data, printed_lines=(sentence,), noted=comparer.notes)
 
 
 def train_judge(
@@ -345,7 +345,7 @@ def train_judge(
         prompts = judging.QualityRequests(find_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
         layer_settings = replace(probe_settings, layers=layer_choices(weights, probe_settings.layers))
-        extractor = judging.Harvester(
+        extractor = judging.StateExtractor(
             weights, prompts, layers_of(layer_settings.layers), session.activations, token_budget
         )
         layers: object = [",".join(map(str, layer)) for layer in probe_settings.layers] or "four of the upper half"

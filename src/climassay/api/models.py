@@ -9,7 +9,7 @@ from climassay.models.servers import OPENAI, configuration_file, normalised_base
 from climassay.prompts import export_prompts as write_prompts
 from climassay.prompts import load_prompt, prompt_names
 from climassay.reporting import Table, counted
-from climassay.reporting.results import Shown, listing
+from climassay.reporting.results import AssembledResult, listing
 from climassay.session import Place, Session
 
 NAMING = (
@@ -21,7 +21,7 @@ CHECK_SECONDS = 45.0
 """Default timeout in seconds for a request of a model check."""
 
 
-def list_models() -> Shown:
+def list_models() -> AssembledResult:
     """List the bundled models and the configured providers, and explain how other models are named.
 
     Raises:
@@ -56,11 +56,13 @@ def list_models() -> Shown:
         if not status.installed:
             state = "not installed: climassay models install"
         rows.append((f"local:{model.name}", model.title, model.kind, model.licence, state, size))
-    tables = [Table.of("", ("name", "model", "kind", "licence", "state", "size"), rows, left=5)]
+    tables = [Table.of("", ("name", "model", "kind", "licence", "state", "size"), rows, left_columns=5)]
     if base_urls:
         server_rows = [(f"{name}:NAME", url) for name, url in base_urls.items()]
-        tables.append(Table.of(f"providers of {configuration_file()}", ("name", "server"), server_rows, left=2))
-    return Shown({"bundled": records, "providers": base_urls, "others": NAMING}, tables, records, noted=(NAMING,))
+        tables.append(Table.of(f"providers of {configuration_file()}", ("name", "server"), server_rows, left_columns=2))
+    return AssembledResult(
+        {"bundled": records, "providers": base_urls, "others": NAMING}, tables, records, noted=(NAMING,)
+    )
 
 
 def check_model(
@@ -69,7 +71,7 @@ def check_model(
     prompt: str = "In one sentence, why is the sky blue?",
     again: bool = False,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Load a model, send one prompt, and report the model's properties, its speed and its server's capabilities.
 
     Three short requests determine the capabilities of a server, which are stored in the workspace. Each request has a
@@ -104,7 +106,7 @@ def check_model(
         ("answer", report.answer),
     ]
     notes = () if report.answer.strip() else ("The answer is empty: look at the model and its template on the server.",)
-    return Shown(
+    return AssembledResult(
         report, printed_lines=[f"{label:<12} {value}" for label, value in lines if value is not None], noted=notes
     )
 
@@ -113,13 +115,13 @@ def _format_rate(tokens_per_second: float | None) -> str | None:
     return None if tokens_per_second is None else f"{tokens_per_second:.0f} tokens/s"
 
 
-def list_prompts() -> Shown:
+def list_prompts() -> AssembledResult:
     """List the built-in prompts with the SHA-256 of each template."""
     prompts = [{"name": prompt.name, "sha256": prompt.sha256} for prompt in map(load_prompt, prompt_names())]
-    return listing("Prompts", prompts, {"name": "name", "sha256": "sha256"}, left=2)
+    return listing("Prompts", prompts, {"name": "name", "sha256": "sha256"}, left_columns=2)
 
 
-def show_prompt(name: str) -> Shown:
+def show_prompt(name: str) -> AssembledResult:
     """Print a prompt's template.
 
     Args:
@@ -130,10 +132,10 @@ def show_prompt(name: str) -> Shown:
     """
     prompt = load_prompt(name)
     data = {"name": prompt.name, "sha256": prompt.sha256, "template": prompt.source}
-    return Shown(data, printed_lines=(prompt.source.removesuffix("\n"),))
+    return AssembledResult(data, printed_lines=(prompt.source.removesuffix("\n"),))
 
 
-def export_prompts(folder: Path | str) -> Shown:
+def export_prompts(folder: Path | str) -> AssembledResult:
     """Write all built-in prompts to a folder, in which they can be edited; commands use it with ``--prompts``.
 
     Args:
@@ -144,4 +146,4 @@ def export_prompts(folder: Path | str) -> Shown:
     """
     folder = Path(folder)
     paths = write_prompts(folder)
-    return Shown({"written": paths}, printed_lines=(f"{counted(len(paths), 'prompt')} written to {folder}.",))
+    return AssembledResult({"written": paths}, printed_lines=(f"{counted(len(paths), 'prompt')} written to {folder}.",))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.errors import ClimassayError, NoAnswerError
 from climassay.reporting import Report, Section, counted
-from climassay.reporting.results import Result, Shown
+from climassay.reporting.results import AssembledResult, Result
 from climassay.reporting.tables import Column, Table, as_markdown
 from climassay.session import Place, Session
 
@@ -101,11 +101,11 @@ def _make_failure_table(failed_calls: "Sequence[ModelCalls]") -> Table:
     ]
     note = "; ".join(f"{call.model}: {call.failed:,} of {call.sent:,} calls failed" for call in failed_calls)
     return Table.of(
-        "Calls without an answer", ("model", "reason", "calls"), rows, left=2, note=f"{note}. {_RESUME_NOTE}"
+        "Calls without an answer", ("model", "reason", "calls"), rows, left_columns=2, note=f"{note}. {_RESUME_NOTE}"
     )
 
 
-class FailedCalls(Shown):
+class FailedCalls(AssembledResult):
     """Result of a command whose model calls were all left without an answer."""
 
     def terminal_tables(self, width: int) -> "Sequence[Table]":  # noqa: ARG002
@@ -169,7 +169,7 @@ def _load_calls(records: "Records", runs: Sequence[str]) -> "list[ModelCalls]":
     return calls_by_model(records.database, runs or tuple(records.latest_runs))
 
 
-def list_runs(*, workspace: Place = None) -> Shown:
+def list_runs(*, workspace: Place = None) -> AssembledResult:
     """List the recorded runs, oldest first."""
     from climassay.records import queries
 
@@ -181,10 +181,12 @@ def list_runs(*, workspace: Place = None) -> Shown:
         for run in runs
     ]
     notes = () if runs else (f"No runs yet in {database_name}.",)
-    return Shown(runs, (_make_table(columns, rows),) if runs else (), [asdict(run) for run in runs], noted=notes)
+    return AssembledResult(
+        runs, (_make_table(columns, rows),) if runs else (), [asdict(run) for run in runs], noted=notes
+    )
 
 
-def show_record(what: str, *, workspace: Place = None) -> Shown:
+def show_record(what: str, *, workspace: Place = None) -> AssembledResult:
     """Show a run with its configuration, usage and results, or a request with its recorded answers.
 
     Args:
@@ -201,10 +203,12 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
         if what.startswith("r"):
             return _show_run(run_details(session.records.database, what))
         answers = find_answers(session.records.database, what)
-        return Shown(answers, (), [asdict(answer) for answer in answers], printed_lines=tuple(_format_answers(answers)))
+        return AssembledResult(
+            answers, (), [asdict(answer) for answer in answers], printed_lines=tuple(_format_answers(answers))
+        )
 
 
-def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
+def model_usage(run: str | None = None, *, workspace: Place = None) -> AssembledResult:
     """Show the tokens, cost and failed calls of each model; unknown costs are marked.
 
     Args:
@@ -218,12 +222,12 @@ def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
         usages, calls = usage_by_model(database, run), calls_by_model(database, None if run is None else [run])
     sentences = [sentence for call in calls for sentence in call.sentences()]
     notes = sentences if usages else (f"Nothing has been asked yet in {database.redacted_url}.",)
-    return Shown(
+    return AssembledResult(
         usages, (_make_usage_table(usages),) if usages else (), [asdict(usage) for usage in usages], noted=notes
     )
 
 
-def export_records(file: Path | str, run: str | None = None, *, workspace: Place = None) -> Shown:
+def export_records(file: Path | str, run: str | None = None, *, workspace: Place = None) -> AssembledResult:
     """Write recorded answers with their requests to a file.
 
     Args:
@@ -242,10 +246,12 @@ def export_records(file: Path | str, run: str | None = None, *, workspace: Place
         database = session.records.database
         with session.progress.task("answers", total=count_answers(database, run)) as task:
             n_written = export_answers(database, file, run, task.advance)
-    return Shown({"file": file, "answers": n_written}, noted=(f"{counted(n_written, 'answer')} written to {file}.",))
+    return AssembledResult(
+        {"file": file, "answers": n_written}, noted=(f"{counted(n_written, 'answer')} written to {file}.",)
+    )
 
 
-def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
+def import_records(file: Path | str, *, workspace: Place = None) -> AssembledResult:
     """Import exported answers, so that their requests are not sent again; existing answers are kept.
 
     Args:
@@ -260,10 +266,10 @@ def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
     file = Path(file)
     with Session.opened(workspace) as session, session.progress.task("answers") as task:
         import_counts = import_answers(session.records.database, file, task.advance)
-    return Shown(import_counts, noted=(_import_sentence(import_counts),))
+    return AssembledResult(import_counts, noted=(_import_sentence(import_counts),))
 
 
-def back_up_records(file: Path | str, *, workspace: Place = None) -> Shown:
+def back_up_records(file: Path | str, *, workspace: Place = None) -> AssembledResult:
     """Copy the records database to a single file, even while other commands or a server write to it.
 
     Args:
@@ -279,10 +285,10 @@ def back_up_records(file: Path | str, *, workspace: Place = None) -> Shown:
     with Session.opened(workspace) as session, session.progress.status("Copying the records ..."):
         back_up(session.records.database, file)
     size = file.stat().st_size
-    return Shown({"file": file, "bytes": size}, noted=(f"Records copied to {file} ({size / 1e6:,.1f} MB).",))
+    return AssembledResult({"file": file, "bytes": size}, noted=(f"Records copied to {file} ({size / 1e6:,.1f} MB).",))
 
 
-def restore_records(file: Path | str, *, workspace: Place = None) -> Shown:
+def restore_records(file: Path | str, *, workspace: Place = None) -> AssembledResult:
     """Replace the records database with a backup; the replaced files are kept under other names.
 
     Args:
@@ -300,7 +306,7 @@ def restore_records(file: Path | str, *, workspace: Place = None) -> Shown:
     sentences = [f"Records restored from {file}."]
     if replaced_files:
         sentences.append(f"The former ones are kept: {', '.join(map(str, replaced_files))}.")
-    return Shown({"file": file, "replaced": replaced_files}, noted=tuple(sentences))
+    return AssembledResult({"file": file, "replaced": replaced_files}, noted=tuple(sentences))
 
 
 def _import_sentence(counts: "ImportCounts") -> str:
@@ -339,7 +345,7 @@ def _make_usage_table(usages: "Sequence[ModelUsage]") -> "Table":
     return _make_table(("model", "fingerprint", *count_columns, "cost"), rows)
 
 
-def _show_run(details: "RunDetails") -> Shown:
+def _show_run(details: "RunDetails") -> AssembledResult:
     summary = details.summary
     lines = [
         f"run {summary.id}: {summary.command}, {summary.status}, climassay {summary.version}",
@@ -355,7 +361,7 @@ def _show_run(details: "RunDetails") -> Shown:
         table = _make_table(columns, [[row.get(column, "") for column in columns] for row in rows[:MAX_ROWS]], name)
         omission_note = f"... and {len(rows) - MAX_ROWS} more rows (all with --json)" if len(rows) > MAX_ROWS else ""
         tables.append(replace(table, note=omission_note))
-    return Shown(details, tables, printed_lines=lines)
+    return AssembledResult(details, tables, printed_lines=lines)
 
 
 def _format_entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:

@@ -11,7 +11,7 @@ from climassay.errors import InputError
 from climassay.io import require_column
 from climassay.judging.settings import InsertMode
 from climassay.reporting import Table
-from climassay.reporting.results import Shown
+from climassay.reporting.results import AssembledResult
 from climassay.session import Place, Session
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def tag_statements(
     context_column: str | None = None,
     mix: str = "natural",
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Predict the level of confidence that the IPCC would state, for a statement or for every row of a table.
 
     Args:
@@ -94,7 +94,7 @@ def tag_statements(
         )
     headings = ("statement", f"tag, {mix} mix", "tag, equal shares", *levels)
     data = {"tagger": _describe_tagger(loaded_tagger), "mix": mix, "statements": rows}
-    return Shown(data, (Table.of("", headings, cells, left=3, note=note),), rows)
+    return AssembledResult(data, (Table.of("", headings, cells, left_columns=3, note=note),), rows)
 
 
 def train_tagger(
@@ -108,7 +108,7 @@ def train_tagger(
     folds: int = 5,
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Train a tagger, choosing its features by log loss in cross-validation.
 
     All statements of a section are in the same fold.
@@ -159,7 +159,7 @@ def train_tagger(
         "candidates": scores.to_list(),
     }
     sentences = (f"Chosen: {name}; written to {output}.", *scores.notes())
-    return Shown(data, [*scores.tables()], printed_lines=sentences, noted=table.notes)
+    return AssembledResult(data, [*scores.tables()], printed_lines=sentences, noted=table.notes)
 
 
 def evaluate_tagger(
@@ -176,7 +176,7 @@ def evaluate_tagger(
     folds: int = 5,
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Score a trained tagger on statements with known levels, or cross-validate several kinds of taggers.
 
     Args:
@@ -256,7 +256,7 @@ def evaluate_tagger(
         "apart": split_by,
         "scores": scores.to_list(),
     }
-    return Shown(data, [*scores.tables()], rows, printed_lines=scores.notes(), noted=notes)
+    return AssembledResult(data, [*scores.tables()], rows, printed_lines=scores.notes(), noted=notes)
 
 
 def insert_statements(
@@ -279,7 +279,7 @@ def insert_statements(
     mode: InsertMode = "three-way",
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Tag statements with a probe that compares each of them with statements of known level (PPairS).
 
     Args:
@@ -377,13 +377,13 @@ def insert_statements(
         f"that the longer one is the more confident is right for {baseline.value:.0%}."
     )
     cells = [(row["statement"], row["tag"]) for row in rows]
-    tables = [Table.of("", ("statement", "tag"), cells, left=2, note=note_on_probe)]
+    tables = [Table.of("", ("statement", "tag"), cells, left_columns=2, note=note_on_probe)]
     data: dict[str, Any] = {"probe": evidence, "notes": notes, "statements": rows}
     if truth is not None:
         scores = score_by_value([(row.level(truth), tag, row.value(by)) for row, tag in tagged_rows], seed)
         tables.append(make_accuracy_table(scores, by))
         data["scores"] = {name: evaluation.to_dict() for name, evaluation in scores.items()}
-    return Shown(data, tuple(tables), rows, noted=tuple(notes))
+    return AssembledResult(data, tuple(tables), rows, noted=tuple(notes))
 
 
 def _load_tagger(tagger: str) -> "Tagger":

@@ -10,7 +10,7 @@ from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL
 from climassay.questions import read_questions
 from climassay.reporting import Table
-from climassay.reporting.results import Shown
+from climassay.reporting.results import AssembledResult
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def finetune(
         return _train(session, "finetune", name, training_data, validation_data, (), seed=seed, **training)
 
 
-def list_adapters(*, workspace: Place = None) -> Shown:
+def list_adapters(*, workspace: Place = None) -> AssembledResult:
     """List the adapters of the workspace."""
     with Session.opened(workspace) as session:
         adapters = tuning.list_adapters(session.workspace.adapters)
@@ -157,9 +157,9 @@ def list_adapters(*, workspace: Place = None) -> Shown:
         for adapter in adapters
     ]
     headings = ("name", "model", "trained on", "size", "loss before", "loss after", "fingerprint")
-    table = Table.of("Adapters", headings, rows, left=3, note="Validation loss, nats a token.")
+    table = Table.of("Adapters", headings, rows, left_columns=3, note="Validation loss, nats a token.")
     notes = () if adapters else ("There are no adapters yet: see climassay tune --help.",)
-    return Shown([adapter.to_dict() for adapter in adapters], (table,) if rows else (), noted=notes)
+    return AssembledResult([adapter.to_dict() for adapter in adapters], (table,) if rows else (), noted=notes)
 
 
 def show_adapter(name: str, *, workspace: Place = None) -> "tuning.TuningResult":
@@ -179,7 +179,7 @@ def show_adapter(name: str, *, workspace: Place = None) -> "tuning.TuningResult"
     return result
 
 
-def list_presets() -> Shown:
+def list_presets() -> AssembledResult:
     """List the presets of hyper-parameters: those of the ClimaQA paper, and those for the bundled model."""
     rows = []
     for preset in tuning.PRESETS.values():
@@ -187,7 +187,7 @@ def list_presets() -> Shown:
         numbers = (config.rank, config.alpha, config.epochs, config.learning_rate, config.max_length)
         rows.append((preset.name, preset.model, *(f"{number:g}" for number in numbers), preset.source))
     headings = ("preset", "model", "rank", "alpha", "epochs", "learning rate", "max length", "source")
-    return Shown(list(tuning.PRESETS.values()), (Table.of("Presets", headings, rows, left=2),))
+    return AssembledResult(list(tuning.PRESETS.values()), (Table.of("Presets", headings, rows, left_columns=2),))
 
 
 def check_adapter_name(name: str) -> str:

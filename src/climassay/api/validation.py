@@ -11,7 +11,7 @@ from climassay import generation
 from climassay.errors import InputError
 from climassay.models import ModelOptions
 from climassay.reporting import Report, Section, Table
-from climassay.reporting.results import Shown
+from climassay.reporting.results import AssembledResult
 from climassay.reporting.tables import skipped_note
 from climassay.session import Place, Session
 
@@ -64,7 +64,7 @@ def train_validator(
     field: str | None = None,
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Train a validator on experts' labels, and measure it on held-out passages.
 
     Args:
@@ -163,7 +163,7 @@ def train_validator(
         introduction = f"A validator trained on {table.name}, measured on passages that it was not trained on."
         return Report("Validator", introduction, tuple(sections))
 
-    return Shown(
+    return AssembledResult(
         {"validator": str(output), **training_result.to_dict()},
         [*training_result.scores.tables(), *([threshold_table(threshold)] if threshold else [])],
         noted=(
@@ -183,7 +183,7 @@ def evaluate_validator(
     limit: int | None = None,
     seed: int = 0,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Measure a validator on labelled questions that it was not trained on.
 
     Args:
@@ -237,7 +237,7 @@ def evaluate_validator(
     notes = [*skipped_note(table.skipped, "labelled row")]
     if n_training_questions:
         notes.append(f"{n_training_questions} questions left out: it was trained on them.")
-    return Shown({**source, **asdict(scores)}, scores.tables(), noted=notes)
+    return AssembledResult({**source, **asdict(scores)}, scores.tables(), noted=notes)
 
 
 def apply_validator(
@@ -248,7 +248,7 @@ def apply_validator(
     threshold: float | None = None,
     field: str | None = None,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Accept or reject drafts with a validator; drafts that were rejected or failed earlier stay unchanged.
 
     Args:
@@ -289,7 +289,7 @@ def apply_validator(
         for draft in new_decisions
     ]
     cells = [(name, str(count)) for name, count in counts.items()]
-    return Shown(
+    return AssembledResult(
         {"validator": loaded_validator.name, "counts": counts, "decisions": rows},
         (Table.of(f"Decisions of {loaded_validator.name}", ("decision", "questions"), cells),),
         rows,
@@ -297,7 +297,7 @@ def apply_validator(
     )
 
 
-def show_validator(validator: Path | str) -> Shown:
+def show_validator(validator: Path | str) -> AssembledResult:
     """Show a trained validator's training data, scores and threshold, without loading its model.
 
     Args:
@@ -318,7 +318,7 @@ def show_validator(validator: Path | str) -> Shown:
     ]
     threshold = [] if record.threshold is None else [threshold_table(record.threshold)]
     data = {"validator": str(validator), **facts, "threshold": record.threshold}
-    return Shown(data, [Table.of(str(validator), ("", ""), rows, left=2), *threshold])
+    return AssembledResult(data, [Table.of(str(validator), ("", ""), rows, left_columns=2), *threshold])
 
 
 def _load_validator(session: Session, name: str, field: str | None) -> "Validator":
@@ -361,7 +361,7 @@ def apply_masker(
     *,
     glossary: Path | str | None = None,
     workspace: Place = None,
-) -> Shown:
+) -> AssembledResult:
     """Choose the term to mask in each accepted cloze statement that has none yet.
 
     Args:
@@ -399,4 +399,4 @@ def apply_masker(
         "failed": new_decisions.count(None),
     }
     summary = f"{counts['masked']} masked, {counts['no_term']} without a term, {counts['failed']} failed"
-    return Shown({"drafts": output, **counts}, printed_lines=(f"{output}: {summary}.",))
+    return AssembledResult({"drafts": output, **counts}, printed_lines=(f"{output}: {summary}.",))

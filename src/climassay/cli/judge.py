@@ -125,7 +125,8 @@ class QualityOptions:
     aspect: tuple[str, ...] = ()
     """Aspect of texts: coherence, consistency, fluency, relevance or informativeness; repeat for several."""
     kind: Annotated[Literal["text", "claims", "confidence", "own"] | None, Parameter(converter=convert)] = None
-    """Kind of quality: text (--aspect), claims (accuracy), confidence (of statements) or own (--quality)."""
+    """Kind of quality: text (an aspect of texts, see --aspect), claims (the accuracy of claims), confidence (the
+    confidence of statements) or own (a quality that you describe with --quality)."""
     quality: str | None = None
     """Your own quality, described in one sentence."""
     noun: str = "summary"

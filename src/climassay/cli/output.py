@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.reporting.results import RESULT_SUFFIXES, Shown, json_text, unknown_suffix
+from climassay.reporting.results import RESULT_SUFFIXES, AssembledResult, json_text, unknown_suffix
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -115,4 +115,4 @@ def emit(
 
 def report_done(data: Any, *sentences: str, notes: Sequence[str] = (), as_json: bool = False) -> None:
     """Print the outcome of a command: either ``data`` as JSON, or sentences on stdout and notes on stderr."""
-    emit(Shown(data, printed_lines=sentences, noted=notes), as_json)
+    emit(AssembledResult(data, printed_lines=sentences, noted=notes), as_json)

@@ -28,7 +28,7 @@ from climassay.errors import ClimassayError, InputError, MissingExtraError
 from climassay.models import DEFAULT_MODEL
 from climassay.reporting import Table
 from climassay.reporting.marking import stems
-from climassay.reporting.results import Shown
+from climassay.reporting.results import AssembledResult
 from climassay.web.settings import ServerSettings
 from climassay.workspace import Workspace
 
@@ -352,8 +352,8 @@ def list_users(*, workspace: WorkspaceOption = None, output: OutputOption = (), 
         )
         for user in accounts_list
     ]
-    table = Table.of("Users", ("name", "shown as", "role", "state", "password"), rows, left=5)
-    emit(Shown([asdict(user) for user in accounts_list], (table,)), as_json, output)
+    table = Table.of("Users", ("name", "shown as", "role", "state", "password"), rows, left_columns=5)
+    emit(AssembledResult([asdict(user) for user in accounts_list], (table,)), as_json, output)
 
 
 def _link_base_address(accounts: "AccountStore", address: str) -> str:

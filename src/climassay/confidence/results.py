@@ -114,7 +114,7 @@ class LintedDrafts(Result):
             for draft in self.drafts
             for issue in draft.findings
         ]
-        return (Table.of("Findings", ("file", "rule", "words", "message"), rows, left=4),)
+        return (Table.of("Findings", ("file", "rule", "words", "message"), rows, left_columns=4),)
 
     def notes(self) -> Iterator[str]:
         """Yield the conclusion on each draft."""
@@ -164,7 +164,7 @@ class ComparedStatements(Result):
                 levels = [", ".join(row[name]) or "-" for name in ("old_levels", "new_levels")]
                 rows.append([change.status, *levels, str(row["page"] or ""), row["new_text"] or row["old_text"]])
         headings = ["what changed", "old level", "new level", "page", "statement"]
-        return [*tables, Table.of("Changes", headings, rows, left=5)] if rows else tables
+        return [*tables, Table.of("Changes", headings, rows, left_columns=5)] if rows else tables
 
     def _count_statuses(self) -> "dict[Status, int]":
         from climassay.confidence.difference import STATUSES

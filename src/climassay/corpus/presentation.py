@@ -153,7 +153,7 @@ def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
         ]
         for summary in summaries
     ]
-    return Table.of("", ["collection", "encoder", "documents", "passages"], rows, left=2)
+    return Table.of("", ["collection", "encoder", "documents", "passages"], rows, left_columns=2)
 
 
 def documents_table(
@@ -178,7 +178,7 @@ def documents_table(
         f"characters, {settings.passage_overlap} overlapping. Original files: {n_originals:,} of {len(documents):,} "
         f"kept, {n_bytes / 1e6:,.1f} MB."
     )
-    return Table.of(name, ["id", "document", "report", "passages"], rows, note=note, left=3)
+    return Table.of(name, ["id", "document", "report", "passages"], rows, note=note, left_columns=3)
 
 
 def show_addition_progress(name: str, task: Task) -> Callable[[AddProgress], None]:
@@ -248,7 +248,7 @@ class SearchResult(Result):
             (str(hit.rank), f"{hit.score:.4g}", hit.passage.citation, _make_excerpt(hit.passage.text))
             for hit in self.hits
         ]
-        return (Table.of(self.query, ("rank", "score", "passage", "text"), rows, left=4),)
+        return (Table.of(self.query, ("rank", "score", "passage", "text"), rows, left_columns=4),)
 
     def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002
         """Return no tables, because :meth:`lines` prints the hits."""

@@ -115,7 +115,7 @@ def calibration_table(calibrations: Sequence[CellCalibration], benchmark: str) -
         note="confidence: mean probability of the chosen option. ECE: expected calibration error, ten bins. AURC: area "
         "under the risk-coverage curve, lower is better; random AURC: the same if confidence said nothing. surest: "
         "accuracy when only that share of all questions is answered. without: answers that have no probability.",
-        left=2,
+        left_columns=2,
         grouped=1,
     )
 

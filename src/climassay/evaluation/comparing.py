@@ -445,7 +445,7 @@ def means_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: 
             for agreement in agreements
             for model, first_mean, second_mean in zip(agreement.models, agreement.first, agreement.second, strict=True)
         ],
-        left=2,
+        left_columns=2,
         grouped=1,
     )
 

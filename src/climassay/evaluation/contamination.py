@@ -112,7 +112,7 @@ class QuestionOverlap:
     question: Question
     words: int
     """Length, in words, of the question's longest part; a run of shared words cannot be longer."""
-    run: SharedRun | None
+    shared_run: SharedRun | None
     """Longest run of words that the question shares with a text; None if it is shorter than :data:`MIN_RUN` words."""
     covered: float
     """Proportion of the words in all parts of the question that lie in shared runs of at least
@@ -121,7 +121,7 @@ class QuestionOverlap:
     @property
     def longest(self) -> int:
         """Number of words of the longest run that the question shares with a text; 0 if there is none."""
-        return 0 if self.run is None else self.run.words
+        return 0 if self.shared_run is None else self.shared_run.words
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +343,7 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
             "an option or its answer (cloze: the statement with its gap filled) shares a run of that many words; in "
             f"brackets per cent and the 95% interval (Wilson). Too short: no part has {report.n} words. Runs below "
             f"{MIN_RUN} words are not searched for.",
-            left=2,
+            left_columns=2,
             strong=[len(rows) - 1],
         )
     ]
@@ -357,17 +357,17 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
                     [
                         overlap.question.id,
                         overlap.question.level or "-",
-                        overlap.run.part,
-                        overlap.run.shared,
-                        overlap.run.text,
-                        str(overlap.run.words),
+                        overlap.shared_run.part,
+                        overlap.shared_run.shared,
+                        overlap.shared_run.text,
+                        str(overlap.shared_run.words),
                         f"{100 * overlap.covered:.0f}",
                     ]
                     for overlap in worst_overlaps
-                    if overlap.run is not None
+                    if overlap.shared_run is not None
                 ],
                 note=f"covered: share of the question's words that lie in shared runs of {report.n} words or more.",
-                left=5,
+                left_columns=5,
             )
         )
     return tables

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from climassay import evaluation
-from climassay.reporting.results import Result, Shown
+from climassay.reporting.results import AssembledResult, Result
 from climassay.reporting.tables import skipped_note
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def scores_data(scores: "ExperimentScores") -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredChoices(Shown):
+class ScoredChoices(AssembledResult):
     """Result of a multiple-choice evaluation: accuracies, with all predictions."""
 
     predictions: Sequence[Mapping[str, Any]] = ()

@@ -314,7 +314,7 @@ class JudgeCheck(Result):
             "points of five."
         )
         headings = ["test", "dimension", "value", "95% interval", "n", "bound", "outcome"]
-        return [Table.of(self.title(), headings, rows, left=2, note=note)]
+        return [Table.of(self.title(), headings, rows, left_columns=2, note=note)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return verdict, tests and ratings as JSON-serialisable values."""

@@ -256,7 +256,7 @@ def side_by_side_table(result: SideBySide, benchmark: str, judge: str = "") -> T
         f"Long answers side by side, {benchmark}" + (f", judged by {judge}" if judge else ""),
         ["model", "setting", "questions", "won (%)", "95% interval", "strength", "95% interval of it"],
         rows,
-        left=2,
+        left_columns=2,
         note="Every pair in both orders; ties count a half: "
         f"{100 * result.ties:.0f}% of the pairs have no winner. {orders} {result.failed} comparisons failed. "
         "Strength: Davidson's model, in nats, mean 0; "

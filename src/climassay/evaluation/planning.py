@@ -36,7 +36,7 @@ class Assumptions:
     """Standard deviation, over questions, of the difference between the two systems' scores; None for binary
     metrics."""
     origin: str
-    """Source of the assumptions, for the note of the table."""
+    """Source of these assumptions, shown in the note below the table of sample sizes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,9 @@ def experiment_report(
         [headings[column] for column in columns],
         [[row[column] or "-" for column in columns] for row in rows],
     )
-    sections.append(Section("How it was asked", (Table.of("Models and settings", headings, rows, left=len(headings)),)))
+    sections.append(
+        Section("How it was asked", (Table.of("Models and settings", headings, rows, left_columns=len(headings)),))
+    )
     if answers:
         sections.append(Section("Questions and answers", (answer_tables(experiment),)))
     models = dict.fromkeys(record.cell.model for record in experiment.cells)
@@ -342,7 +344,7 @@ def _make_contamination_table(experiment: Experiment, benchmark: str) -> Table |
         f"Questions found in what a model was given or trained on, {benchmark}",
         ["model", "setting", "task", "texts", "n", f"{MIN_SHARED_WORDS} words\nor more"],
         rows,
-        left=4,
+        left_columns=4,
         grouped=1,
         note=f"Questions whose stem, option or answer (cloze: the filled statement) shares {MIN_SHARED_WORDS} words "
         "or more with a text in the question's prompt or in the training data. With retrieval from the questions' own "

@@ -180,7 +180,7 @@ def comparison_table(comparison: RunComparison) -> Table:
         f"{heading(metric)}, {comparison.level}",
         ["benchmark", "model", "setting", "run", "n", metric.label, "constant"],
         rows,
-        left=4,
+        left_columns=4,
         note="In brackets: 95% intervals. constant: the most frequent answer to all questions of the benchmark."
         + _format_unit(comparison.metric),
     )
@@ -204,7 +204,7 @@ def comparison_test_table(comparison: RunComparison) -> Table | None:
         "Compared on the questions that both runs asked",
         ["first", "second", "n", "second -\nfirst", *TEST_HEADINGS],
         rows,
-        left=2,
+        left_columns=2,
         strong=[index for index, test in enumerate(comparison.tests) if test.result.p_holm < 0.05],
         note=f"Paired test: {' and '.join(kinds)}. Interval: differences that sign flips do not reject. gained / lost: "
         "questions that only the second, or only the first, got right. Holm: corrected for all tests of this table; "

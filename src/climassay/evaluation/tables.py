@@ -328,7 +328,7 @@ def _make_overview(scores: ExperimentScores) -> NamedTable | None:
         )
     headings = ["benchmark", "metric", "n", *(f"{model}\n{setting}" for model, setting in variants), "constant"]
     note = "In brackets: 95% intervals. constant: the most frequent answer to all."
-    return NamedTable("overview", "", Table.of("All benchmarks", headings, rows, left=2, grouped=1, note=note))
+    return NamedTable("overview", "", Table.of("All benchmarks", headings, rows, left_columns=2, grouped=1, note=note))
 
 
 def _format_optional(metric: str, estimate: Estimate | None) -> str:
@@ -381,7 +381,7 @@ def _make_score_table(
         ],
         rows,
         note=note,
-        left=2,
+        left_columns=2,
         grouped=1,
         marks=_find_marks(columns, [model for model, _ in variants], values),
     )
@@ -425,7 +425,7 @@ def _make_dimension_table(benchmark: str, dimensions: Iterable[DimensionScore]) 
         rows.append([score.cell.model, score.cell.setting, GROUP_OF[score.dimension], score.dimension, *cells])
     headings = ["model", "setting", "group", "dimension", "n", "rating", "95% interval", "issues"]
     note = "Ratings from 1 (not usable) to 5 (no fault) by the judge; issues: in how many answers it named them."
-    return Table.of(f"Adequacy of long answers, {benchmark}", headings, rows, left=4, grouped=1, note=note)
+    return Table.of(f"Adequacy of long answers, {benchmark}", headings, rows, left_columns=4, grouped=1, note=note)
 
 
 def _make_point_table(benchmark: str, points: Iterable[PointCounts]) -> Table:
@@ -445,7 +445,7 @@ def _make_point_table(benchmark: str, points: Iterable[PointCounts]) -> Table:
         "Sentences with a claim by their support in the collections (supported: a judge has read both); "
         "references by the result of their look-up."
     )
-    return Table.of(f"Points and references, {benchmark}", headings, rows, left=2, grouped=1, note=note)
+    return Table.of(f"Points and references, {benchmark}", headings, rows, left_columns=2, grouped=1, note=note)
 
 
 def _make_count_table(benchmark: str, counts: Iterable[CellCounts]) -> Table:
@@ -510,7 +510,7 @@ def _make_test_table(benchmark: str, family: str, tests: Iterable[PairedTest]) -
             [test.fixed, f"{test.second} - {test.first}", METRICS[test.metric].label, *paired_cells(test, test.metric)]
             for test in family_tests
         ],
-        left=3,
+        left_columns=3,
         grouped=1,
         strong=[index for index, test in enumerate(family_tests) if test.p_holm < 0.05],
         note=f"Paired tests: {kinds}. Interval: differences that sign flips do not reject. gained / lost: "
@@ -536,7 +536,7 @@ def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = (
         for p in published
     ]
     headings = ["benchmark", "model", "setting", "task", "metric", "level", "n", "value", "low", "high", "origin"]
-    return Table.of("Scores", headings, [*our_rows, *((*row, "published") for row in published_rows)], left=6)
+    return Table.of("Scores", headings, [*our_rows, *((*row, "published") for row in published_rows)], left_columns=6)
 
 
 def mcq_tables(scores: McqScores) -> list[Table]:
@@ -579,7 +579,7 @@ def mcq_tables(scores: McqScores) -> list[Table]:
             "Accuracy by level (%)",
             [*labels, *headings, *["asked again"] * has_asked_again, *["read by"] * has_mixed_readings],
             accuracy,
-            left=len(labels) + 1,
+            left_columns=len(labels) + 1,
             grouped=len(labels),
             strong=[index for index, row in enumerate(scores.accuracy) if row.level == OVERALL],
             note=note,
@@ -598,7 +598,7 @@ def mcq_tables(scores: McqScores) -> list[Table]:
                 f"{family.capitalize()} compared on the same questions (percentage points)",
                 [*shared_label, "difference", "scoring", "n", "points", *TEST_HEADINGS],
                 pairs,
-                left=len(shared_label) + 2,
+                left_columns=len(shared_label) + 2,
                 note=f"Paired test: {tests}. Interval: differences that sign flips do not reject. gained / lost: "
                 "questions that only the one named first, or only the one named second, got right, in the option order "
                 "of the file.",
@@ -632,7 +632,7 @@ def _make_position_table(
         title,
         [*names, "orders", "picked\na/b/...", "right at\na/b/...", "spread", "p", "same\nchoice", "averaged (95%)"],
         rows,
-        left=len(names),
+        left_columns=len(names),
         grouped=len(names),
         note="picked: share of choices at each position. right: share answered right when the correct option stood "
         "there; spread: its standard deviation. p: of choices that follow the correct options' positions, with as many "

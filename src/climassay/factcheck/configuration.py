@@ -13,7 +13,7 @@ from climassay.settings import commented_table, is_table_list, load_toml, parse_
 
 DEFAULT_MODEL = "local:smollm2"
 ADVERSARY_WEIGHT = 0.25
-"""Default authority of an adversarial advocate."""
+"""Default weight of an adversarial advocate, see :attr:`AdvocateSettings.weight`."""
 AdvocateKind = Literal["collection", "plain", "adversarial"]
 Splitter = Literal["model", "rules", "whole"]
 

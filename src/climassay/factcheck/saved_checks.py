@@ -8,14 +8,14 @@ from climassay.errors import InputError
 from climassay.factcheck.configuration import CheckFilter
 from climassay.io import write_file
 from climassay.reporting import Table, counted
-from climassay.reporting.results import Shown
+from climassay.reporting.results import AssembledResult
 from climassay.session import Place, Session
 
 _MAX_CLAIM_CHARACTERS = 90
 """Maximum number of characters that a list of checks shows of each claim."""
 
 
-def list_checks(checks_filter: CheckFilter | None = None, *, page: int = 1, workspace: Place = None) -> Shown:
+def list_checks(checks_filter: CheckFilter | None = None, *, page: int = 1, workspace: Place = None) -> AssembledResult:
     """List fact-checks, newest first, and how often reviewers agree with their verdicts.
 
     Args:
@@ -56,11 +56,11 @@ def list_checks(checks_filter: CheckFilter | None = None, *, page: int = 1, work
         agreement = review_agreement.agreed
         interval = f"{agreement.interval.low:.0%} to {agreement.interval.high:.0%}"
         note += f" People agree with {agreement.value:.0%} of {agreement.n} reviewed ({interval})."
-    table = Table.of("", ("id", "asked", "claim", "ended with", "agree", "disagree"), rows, left=4, note=note)
-    return Shown(data, (table,), records) if rows else Shown(data, (), records, noted=(note,))
+    table = Table.of("", ("id", "asked", "claim", "ended with", "agree", "disagree"), rows, left_columns=4, note=note)
+    return AssembledResult(data, (table,), records) if rows else AssembledResult(data, (), records, noted=(note,))
 
 
-def show_check(check: str, *, workspace: Place = None) -> Shown:
+def show_check(check: str, *, workspace: Place = None) -> AssembledResult:
     """Show a fact-check with its verdict and its reviews.
 
     Args:
@@ -89,10 +89,12 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
         outdated_note = "" if review.current else " (changed since)"
         comment = f": {review.comment}" if review.comment else ""
         lines.append(f"{review.by} {verbs[review.opinion]}{outdated_note}, {iso_time(review.made_at)[:10]}{comment}")
-    return Shown(lambda: check_data(stored_check, reviews), printed_lines=lines)
+    return AssembledResult(lambda: check_data(stored_check, reviews), printed_lines=lines)
 
 
-def export_checks(file: Path | str, checks_filter: CheckFilter | None = None, *, workspace: Place = None) -> Shown:
+def export_checks(
+    file: Path | str, checks_filter: CheckFilter | None = None, *, workspace: Place = None
+) -> AssembledResult:
     """Write fact-checks, with their debates and reviews, to a file; the oldest check comes first.
 
     Args:
@@ -114,4 +116,4 @@ def export_checks(file: Path | str, checks_filter: CheckFilter | None = None, *,
         records = CheckStore(session.records).iterate(checks_filter, debates=True)
         lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records][::-1]
     write_file(file, "".join(lines))
-    return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))
+    return AssembledResult({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

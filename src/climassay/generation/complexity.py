@@ -70,7 +70,7 @@ def complexity_table(name: str, measures: Mapping[Stream, Sequence[Complexity]])
         f"{name}: syntactic complexity of accepted questions",
         ("kind", "level", "n", *headings),
         rows,
-        left=2,
+        left_columns=2,
         note="Means over questions, without options and answers. Tokens are words and punctuation marks (CLIMINATOR, "
         "appendix B). Questions of a higher level need not be longer: a level is a kind of reasoning.",
     )

@@ -111,7 +111,7 @@ def stats_tables(stats: DatasetStats) -> list[Table]:
         f"{stats.name}: yield",
         ("kind", "level", "drafts", "failed", "rejected", "accepted", "yield", "95% interval"),
         rows,
-        left=2,
+        left_columns=2,
         strong=(len(rows) - 1,),
         note="Yield: proportion of accepted drafts, with its Wilson interval. The next run repeats failed drafts.",
     )
@@ -123,7 +123,7 @@ def stats_tables(stats: DatasetStats) -> list[Table]:
             (STEP_LABELS.get(step, step), reason, *(str(counts[kind]) for kind in kinds), str(counts.total()))
             for (step, reason), counts in _sort_reasons(stats)
         ],
-        left=2,
+        left_columns=2,
         note="Each draft counts once, under the first rejection; an expert's decision overrides all others.",
     )
     accepted_streams = [stream for stream in streams if stats.streams[stream].accepted]

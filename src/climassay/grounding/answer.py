@@ -303,7 +303,7 @@ class GroundedAnswer(Result):
             (str(source.number), source.citation, "" if source.cosine is None else f"{source.cosine:.2f}")
             for source in self.sources
         ]
-        return (Table.of("Sources", ("number", "passage", "similarity"), rows, left=2),)
+        return (Table.of("Sources", ("number", "passage", "similarity"), rows, left_columns=2),)
 
     def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002
         """Return no tables, because :meth:`lines` lists the sources."""

@@ -20,7 +20,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _COMMA = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+,\d+|0,\d+|\d+,\d{1,2})(?![.,]?\d)")
 _POINT = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+\.\d+|0\.\d+|\d+\.\d{1,2}|\d{1,3}(?:,\d{3}){2,})(?![.,]?\d)")
 _MIN_COMMAS_IN_ENGLISH = 2
-"""Minimum number of decimal commas in an English text without decimal points for commas to count as decimal."""
+"""Minimum number of commas that look decimal ("1,5"); with fewer, commas in an English text separate thousands."""
 
 
 class NumberFormat(NamedTuple):

@@ -114,8 +114,12 @@ class TextCheck(Result):
         columns = (("sentence", "status", "what is the matter", "quotation", "passage"), ("reference", "status", "why"))
         return (
             Table.of("Sentences", ("status", "sentences"), counts),
-            Table.of("To be looked at", columns[0], marks, left=5),
-            *([Table.of("References that are not at hand", columns[1], references, left=3)] if references else []),
+            Table.of("To be looked at", columns[0], marks, left_columns=5),
+            *(
+                [Table.of("References that are not at hand", columns[1], references, left_columns=3)]
+                if references
+                else []
+            ),
         )
 
     def title(self) -> str:

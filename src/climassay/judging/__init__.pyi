@@ -8,7 +8,7 @@ from .benchmark import (
 )
 from .judges import (
     ContrastProbe as ContrastProbe,
-    Harvester as Harvester,
+    StateExtractor as StateExtractor,
     PointwiseProbe as PointwiseProbe,
     probe_judge as probe_judge,
 )

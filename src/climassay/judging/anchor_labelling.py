@@ -29,7 +29,7 @@ from climassay.judging.preferences import Ask, Item, Method, Preferences, Progre
 from climassay.judging.settings import InsertMode
 from climassay.learning.evaluation import HeldOutScores, evaluate
 from climassay.learning.linear import logistic
-from climassay.reporting.results import Result, Shown
+from climassay.reporting.results import AssembledResult, Result
 from climassay.reporting.tables import Table
 
 TIE_BAND = 0.4
@@ -239,7 +239,7 @@ class InsertionResult(Result):
         """Return a row per item with its full text, its label and the steps of its search as one text."""
         from climassay.judging.report import insertion_table
 
-        return Shown("", (insertion_table(self.labels(), words=None),)).rows()
+        return AssembledResult("", (insertion_table(self.labels(), words=None),)).rows()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-serialisable values."""

@@ -18,10 +18,10 @@ from climassay.judging.judges import (
     NO_ANSWER,
     BootstrapUnits,
     Cost,
-    Harvester,
     JudgedPairs,
     JudgeScore,
     PairedDifference,
+    StateExtractor,
     StateTable,
     correctness,
     correlations,
@@ -512,7 +512,7 @@ def benchmark_judges(
         evidence = None
         method = next((name for name in PROBE_METHODS if name in names), None)
         if method is not None:
-            harvester = Harvester(
+            extractor = StateExtractor(
                 open_weights(generator, "A probe"),
                 parts[0].quality_requests,
                 layers_of(settings.probe.layers),
@@ -520,7 +520,7 @@ def benchmark_judges(
                 token_budget,
             )
             pairs = parts[0].folds[0].train_pairs
-            evidence = train_probe(tasks[0].items, harvester, method=method, settings=settings.probe, pairs=pairs)
+            evidence = train_probe(tasks[0].items, extractor, method=method, settings=settings.probe, pairs=pairs)
     return BenchmarkedJudges(benchmark, tuple(tasks), file, evidence)
 
 
@@ -620,13 +620,13 @@ class _BenchmarkRun:
                 continue
             requests = [part.requests(pointwise) for part in parts]
             all_requests = [request for part_requests in requests for request in part_requests]
-            harvester = self._create_harvester(parts[0])
+            extractor = self._create_extractor(parts[0])
             with self.session.progress.task(f"{noun} read by {self.model.name}", len(all_requests)) as bar:
-                harvester.harvest(all_requests, bar.advance)
-            self.cost += harvester.cost
+                extractor.extract(all_requests, bar.advance)
+            self.cost += extractor.cost
             for number, part in enumerate(parts):
                 cost_fraction = len(requests[number]) / max(1, len(all_requests))
-                for result in self._score_on_harvest(part, names, harvester.cost, cost_fraction):
+                for result in self._score_on_harvest(part, names, extractor.cost, cost_fraction):
                     results[number, result.scores.method] = result
         for number, part in enumerate(parts):
             for name in methods:
@@ -634,19 +634,19 @@ class _BenchmarkRun:
                     results[number, name] = self._score_on_answers(part, name)
         return [results[number, name] for number in range(len(parts)) for name in methods]
 
-    def _create_harvester(self, part: _TaskFolds) -> Harvester:
+    def _create_extractor(self, part: _TaskFolds) -> StateExtractor:
         weights = open_weights(self.model, "This method")
         layers = layers_of((*self.settings.probe.layers, *((LAST_LAYER,) if self.settings.as_published else ())))
-        return Harvester(weights, part.quality_requests, layers, self.session.activations, self.token_budget)
+        return StateExtractor(weights, part.quality_requests, layers, self.session.activations, self.token_budget)
 
     def _score_on_harvest(
         self, part: _TaskFolds, names: Sequence[MethodName], joint_cost: Cost, cost_fraction: float
     ) -> list[JudgeResult]:
         """Score methods on stored hidden states; ``cost_fraction`` is the quality's part of the joint cost."""
-        harvester = self._create_harvester(part)
-        table = StateTable(harvester, part.task.items)
-        scores = [self._score_by_folds(part, name, harvester.model, table) for name in names]
-        additional_cost = harvester.cost
+        extractor = self._create_extractor(part)
+        table = StateTable(extractor, part.task.items)
+        scores = [self._score_by_folds(part, name, extractor.model, table) for name in names]
+        additional_cost = extractor.cost
         # Sorts may compare pairs that the folds did not foresee; only these are computed now.
         self.cost += replace(additional_cost, tokens_two_pass=0, stored=0)
         n_computed = additional_cost.computed + round(cost_fraction * joint_cost.computed)

@@ -1,8 +1,8 @@
 """Judges, which compare texts by a model's answers or hidden states, and their agreement with experts.
 
 Every judge is a :class:`~climassay.judging.preferences.Method`. Judges that use hidden states get them from a
-:class:`Harvester`, which loads them from disk or computes them, or from a :class:`StateTable`, which also keeps them in
-memory.
+:class:`StateExtractor`, which loads them from disk or computes them, or from a :class:`StateTable`, which also keeps
+them in memory.
 
 Agreement is accuracy on pairs and rank correlation, with intervals. The resampled units are independent: groups
 (articles) if there are several, otherwise items. Pairs are never resampled by themselves, because the errors of pairs
@@ -186,7 +186,7 @@ class Cost:
 
 
 @dataclass
-class Harvester:
+class StateExtractor:
     """Source of hidden states of items and pairs, which are computed, or loaded if they are stored on disk.
 
     Attributes:
@@ -212,25 +212,28 @@ class Harvester:
     ) -> Contrasts:
         """Return states and log-odds of ordered pairs [pairs, 2] of items.
 
-        By default, the states of all layers of the harvester are returned.
+        By default, the states of all layers of the extractor are returned.
         """
-        result, failed = self.harvest(self.quality_requests.contrast(items, pairs), on_progress)
+        result, failed = self.extract(self.quality_requests.contrast(items, pairs), on_progress)
         states = result.states[:, :, _find_layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         log_odds = np.asarray(result.logprobs[:, 0] - result.logprobs[:, 1], dtype=np.float64)
         return Contrasts((states[:, 0] - states[:, 1]).reshape(len(pairs), -1), np.where(failed, 0.0, log_odds), failed)
 
-    def points(
+    def item_states(
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
     ) -> tuple[States, NDArray[np.bool_]]:
         """Return one state per item, shape [items, layers * width], and whether each item failed, shape [items]."""
-        result, failed = self.harvest(self.quality_requests.point(items), on_progress)
+        result, failed = self.extract(self.quality_requests.point(items), on_progress)
         states = result.states[:, 0, _find_layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         return np.ascontiguousarray(states.reshape(len(items), -1)), failed
 
-    def harvest(
+    def extract(
         self, requests: Sequence[OptionRequest], on_progress: Progress | None = None
     ) -> tuple[Harvest, NDArray[np.bool_]]:
-        """Compute or load states, and add their cost; also return whether each request failed, shape [requests]."""
+        """Compute or load the states for requests, and add their cost.
+
+        Also return whether each request failed, shape [requests].
+        """
         result = harvest(
             self.model,
             requests,
@@ -251,15 +254,15 @@ def _find_layer_positions(available_layers: Sequence[int], layers: Sequence[int]
 class StateTable:
     """Hidden states of items, computed at first use and kept in memory for all folds of an experiment."""
 
-    def __init__(self, harvester: Harvester, items: Sequence[Item], on_progress: Progress | None = None) -> None:
-        self.layers = harvester.layers
-        self._harvester = harvester
+    def __init__(self, extractor: StateExtractor, items: Sequence[Item], on_progress: Progress | None = None) -> None:
+        self.layers = extractor.layers
+        self._extractor = extractor
         self._items = items
         self._on_progress = on_progress
         self._index_by_id = {item.id: index for index, item in enumerate(items)}
         self._rows: dict[tuple[int, int], int] = {}
         self._contrasts: Contrasts | None = None
-        self._points: tuple[States, NDArray[np.bool_]] | None = None
+        self._item_states: tuple[States, NDArray[np.bool_]] | None = None
 
     def contrasts(
         self,
@@ -269,13 +272,16 @@ class StateTable:
         layers: Sequence[int] | None = None,
         on_progress: Progress | None = None,
     ) -> Contrasts:
-        """See :meth:`Harvester.contrasts`; pairs that are not in memory are computed in one call."""
+        """Return states and log-odds of ordered pairs of items; see :meth:`StateExtractor.contrasts`.
+
+        Pairs that are not in memory are computed in one call.
+        """
         keys = [(self._index_by_id[items[i].id], self._index_by_id[items[j].id]) for i, j in pairs.tolist()]
         missing_keys = [key for key in dict.fromkeys(keys) if key not in self._rows]
         contrasts = self._contrasts
         if missing_keys or contrasts is None:
             missing_pairs = np.array(missing_keys, dtype=np.int64).reshape(-1, 2)
-            new_contrasts = self._harvester.contrasts(
+            new_contrasts = self._extractor.contrasts(
                 self._items, missing_pairs, on_progress=on_progress or self._on_progress
             )
             self._rows.update((key, len(self._rows)) for key in missing_keys)
@@ -283,13 +289,16 @@ class StateTable:
         rows = [self._rows[key] for key in keys]
         return Contrasts(self._select(contrasts.states, rows, layers), contrasts.margins[rows], contrasts.failed[rows])
 
-    def points(
+    def item_states(
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
     ) -> tuple[States, NDArray[np.bool_]]:
-        """See :meth:`Harvester.points`; the first call computes the states of all items."""
-        if self._points is None:
-            self._points = self._harvester.points(self._items, on_progress=on_progress or self._on_progress)
-        states, failed = self._points
+        """Return the hidden states of items, and whether each item failed; see :meth:`StateExtractor.item_states`.
+
+        The first call computes the states of all items.
+        """
+        if self._item_states is None:
+            self._item_states = self._extractor.item_states(self._items, on_progress=on_progress or self._on_progress)
+        states, failed = self._item_states
         rows = [self._index_by_id[item.id] for item in items]
         return self._select(states, rows, layers), failed[rows]
 
@@ -310,14 +319,15 @@ def _concatenate(first: Contrasts, second: Contrasts) -> Contrasts:
     return Contrasts(np.concatenate(states), np.concatenate([first.margins, second.margins]), failed)
 
 
-StateSource: TypeAlias = Harvester | StateTable
+StateSource: TypeAlias = StateExtractor | StateTable
 
 
 @dataclass(frozen=True)
 class ZeroShotContrast:
-    """Judge that uses the model's own log-odds of ``1`` against ``2`` after PPairS's prompt.
+    """Judge that uses the model's own log-odds of ``1`` against ``2`` as the answer to the prompt of the probe PPairS.
 
-    The log-odds are computed together with the hidden states. The published PairS uses another prompt.
+    The log-odds are computed together with the hidden states. The published zero-shot method PairS, after which PPairS
+    is named, uses another prompt.
     """
 
     states: StateSource
@@ -375,7 +385,7 @@ class PointwiseProbe:
         self, items: Sequence[Item], *, on_progress: Progress | None = None
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return scores, whose differences are log-odds, and whether each item failed; both of shape [items]."""
-        states, failed = self.states.points(items, layers=self.layers, on_progress=on_progress)
+        states, failed = self.states.item_states(items, layers=self.layers, on_progress=on_progress)
         return _compute_log_odds(self.probe, states, np.log(word_counts(items))), failed
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
@@ -401,14 +411,14 @@ def _zero_shot(model: OptionScorer, _quality_requests: QualityRequests, states: 
     return ZeroShotContrast(states)
 
 
-def probe_judge(probe: Probe, harvester: Harvester) -> Method:
-    """Return a judge that applies a trained probe to the states of a harvester.
+def probe_judge(probe: Probe, extractor: StateExtractor) -> Method:
+    """Return a judge that applies a trained probe to the states of an extractor.
 
     Raises:
-        InputError: The probe was trained on another model, or on layers that the harvester does not provide.
+        InputError: The probe was trained on another model, or on layers that the extractor does not provide.
     """
-    probe.check(harvester.model, harvester.layers)
-    return ContrastProbe(harvester, probe) if probe.kind == "pair" else PointwiseProbe(harvester, probe)
+    probe.check(extractor.model, extractor.layers)
+    return ContrastProbe(extractor, probe) if probe.kind == "pair" else PointwiseProbe(extractor, probe)
 
 
 def open_weights(model: object, purpose: str) -> OpenWeights:

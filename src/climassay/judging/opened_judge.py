@@ -9,7 +9,7 @@ from typing import Any
 
 from climassay.errors import InputError, NoAnswerError
 from climassay.judging.item_tables import ItemTable, clean_text
-from climassay.judging.judges import JUDGES, Cost, Harvester, open_weights, probe_judge
+from climassay.judging.judges import JUDGES, Cost, StateExtractor, open_weights, probe_judge
 from climassay.judging.preferences import Item, Method, Quality, QualityRequests, aspect_names, quality
 from climassay.judging.probe import Probe, load_probe
 from climassay.judging.training import load_quality
@@ -26,7 +26,7 @@ class Judge:
     run: Run
     method: Method
     quality: Quality
-    harvester: Harvester | None
+    extractor: StateExtractor | None
     recorded: RecordedModel
     on_progress: Callable[[int], None]
     """Function called with the number of answered requests."""
@@ -40,15 +40,15 @@ class Judge:
         Raises:
             NoAnswerError: There were comparisons, and none was answered; the message gives the reason.
         """
-        if failed == n_asked > 0 and self.harvester is not None and self.harvester.error:
-            reason = f"{self.harvester.error.rstrip('.')}. Shorter texts or --context-words may help."
+        if failed == n_asked > 0 and self.extractor is not None and self.extractor.error:
+            reason = f"{self.extractor.error.rstrip('.')}. Shorter texts or --context-words may help."
             raise NoAnswerError(f"{self.recorded.name} gave no answer to {counted(n_asked, 'comparison')}: {reason}")
 
     @property
     def cost(self) -> Cost:
         """Cost of all comparisons so far."""
-        if self.harvester is not None and self.harvester.cost != Cost():
-            return self.harvester.cost
+        if self.extractor is not None and self.extractor.cost != Cost():
+            return self.extractor.cost
         tally = self.recorded.tally
         tokens = tally.usage.prompt_tokens
         return Cost(tally.sent, tokens, tokens, tally.sent, tally.hits)
@@ -123,7 +123,7 @@ class JudgeSpec:
             notes: tuple[str, ...] = ()
             if probe is None:
                 if isinstance(generator, OpenWeights):
-                    extractor = Harvester(generator, prompts, (-1,), session.activations, self.token_budget)
+                    extractor = StateExtractor(generator, prompts, (-1,), session.activations, self.token_budget)
                 name = self.method or ("pairs" if extractor is None else "zero-shot")
                 method = JUDGES.find(name)(recorded_model, prompts, extractor)
             else:
@@ -134,7 +134,7 @@ class JudgeSpec:
                         "transfer on labelled items.",
                     )
                 weights, layers = open_weights(generator, "A probe"), probe.provenance.layers or (-1,)
-                extractor = Harvester(weights, prompts, layers, session.activations, self.token_budget)
+                extractor = StateExtractor(weights, prompts, layers, session.activations, self.token_budget)
                 method, tie_band = probe_judge(probe, extractor), probe.tie_band
             task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
             yield Judge(run, method, self.resolved_quality, extractor, recorded_model, task.advance, tie_band, notes)

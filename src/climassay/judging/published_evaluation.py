@@ -22,9 +22,9 @@ from climassay.judging.judges import (
     BootstrapUnits,
     Contrasts,
     DirectScoring,
-    Harvester,
     JudgeScore,
     PairwisePrompt,
+    StateExtractor,
     StateTable,
     ZeroShotContrast,
 )
@@ -180,14 +180,14 @@ def classify_comparisons(train_states: States, outcomes: IntArray, test_states: 
 
 
 def score_transfer(
-    source: Sequence[Item], target: Sequence[Item], harvester: Harvester, *, seed: int = 0
+    source: Sequence[Item], target: Sequence[Item], extractor: StateExtractor, *, seed: int = 0
 ) -> JudgeScore:
     """Train Maiya's (2024) classifier on all comparisons of some items; return its accuracy on comparisons of others.
 
     Args:
         source: Labelled training items.
         target: Labelled test items, compared in both orders; ties count as "not greater".
-        harvester: Source of hidden states, which provides the last layer.
+        extractor: Source of hidden states, which provides the last layer.
         seed: Seed of the bootstrap.
 
     Raises:
@@ -196,7 +196,7 @@ def score_transfer(
     states, outcomes, pairs_by_part = [], [], []
     for items in (source, target):
         pairs = pairs_within([item.group for item in items], np.arange(len(items)), None, np.random.default_rng(seed))
-        contrasts = harvester.contrasts(items, pairs, layers=LAST_LAYER)
+        contrasts = extractor.contrasts(items, pairs, layers=LAST_LAYER)
         if contrasts.failed.all():
             raise InputError("The model answered none of the comparisons.")
         answered_pairs = pairs[~contrasts.failed]

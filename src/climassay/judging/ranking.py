@@ -338,7 +338,7 @@ def ranking_table(
         f"Ranking by {quality}" if quality else "Ranking",
         [*(["group"] if has_groups else []), "rank", "item", "text", *(["label"] if has_labels else []), "strength"],
         cells,
-        left=4 if has_groups else 3,
+        left_columns=4 if has_groups else 3,
         grouped=int(has_groups),
         note=f"strength: log-odds, mean 0 in a group. {note}".strip(),
     )

@@ -23,7 +23,7 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
         title: str, headings: Sequence[str], cells: Callable[[JudgeResult], Sequence[str]], note: str
     ) -> Table:
         rows = [(quality_name(result), result.scores.method, *cells(result)) for result in results]
-        return Table.of(title, ["quality", "method", *headings], rows, left=2, grouped=1, note=note)
+        return Table.of(title, ["quality", "method", *headings], rows, left_columns=2, grouped=1, note=note)
 
     def format_accuracies(result: JudgeResult) -> tuple[str, ...]:
         accuracy_estimate, longer = result.scores.agreement.accuracy_differing, result.scores.baselines["longer"]
@@ -145,7 +145,9 @@ def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
         "compared with: labels in the order of the search, with the mean probability of having more of the quality "
         "than their anchors."
     )
-    return Table.of("Labels", ["item", "text", "label", "compared with", "comparisons"], cells, left=4, note=note)
+    return Table.of(
+        "Labels", ["item", "text", "label", "compared with", "comparisons"], cells, left_columns=4, note=note
+    )
 
 
 def quality_name(result: JudgeResult) -> str:
@@ -280,7 +282,7 @@ def _make_ranking_section(results: Sequence[JudgeResult], tasks: Sequence[JudgeT
         f"Ranking by {tasks[0].quality.name} ({best_result.scores.method})",
         ["group", "rank", "item", "text", "label"],
         rows,
-        left=4,
+        left_columns=4,
         note=f"The first {MAX_SHOWN_GROUPS} groups, each ranked by a probe or prompt that saw none of its labels.",
     )
     return Section("Ranking", (table,))

@@ -28,12 +28,12 @@ from climassay.judging.judges import (
     BootstrapUnits,
     ContrastProbe,
     Cost,
-    Harvester,
     JudgedPairs,
     JudgeName,
     JudgeScore,
     PairedDifference,
     PointwiseProbe,
+    StateExtractor,
     StateTable,
     correctness,
     layers_of,
@@ -250,7 +250,7 @@ class ProbeCandidate:
     def prepare(self, folds: Sequence[Fold]) -> None:
         """Compute all hidden states of the folds; see :class:`Candidate`."""
         if self._method.startswith("pointwise"):
-            self._states.points(self._items[:1], layers=self._settings.layers[0])
+            self._states.item_states(self._items[:1], layers=self._settings.layers[0])
         else:
             self._states.contrasts(self._items, with_mirrors(collect_pairs(folds)), layers=self._settings.layers[0])
 
@@ -276,7 +276,7 @@ class ProbeCandidate:
         is_pointwise = self._method.startswith("pointwise")
         pairs = train_pairs if is_pointwise else with_mirrors(train_pairs)
         if is_pointwise:
-            states, items_failed = self._states.points(self._items, layers=layers)
+            states, items_failed = self._states.item_states(self._items, layers=layers)
             failed = np.asarray(items_failed[pairs].any(axis=1), dtype=bool)
         else:
             contrasts = self._states.contrasts(self._items, pairs, layers=layers)
@@ -351,7 +351,11 @@ N_COMPONENTS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection:
-    """Differences of training pairs, projected onto their first principal components (Maiya 2024, Figure C.1)."""
+    """Differences between the hidden states of training pairs, projected onto their first principal components.
+
+    References:
+        Maiya 2024, Figure C.1.
+    """
 
     coordinates: FloatArray
     """Coordinates on the components, shape [pairs, 3], with fewer columns if the differences span fewer dimensions.
@@ -441,7 +445,7 @@ class TrainedProbe(Result):
 
 def train_probe(
     items: Sequence[Item],
-    harvester: Harvester,
+    extractor: StateExtractor,
     *,
     method: ProbeMethod = "ppairs",
     settings: ProbeSettings | None = None,
@@ -454,9 +458,9 @@ def train_probe(
 
     Args:
         items: Labelled items; pairs are formed within groups.
-        harvester: Source of the model's hidden states for the prompts of the quality.
+        extractor: Source of the model's hidden states for the prompts of the quality.
         method: ``ppairs``, ``pointwise`` or ``principal``; the first two also with length regressed out (``-length``).
-        settings: Settings of the fit; by default all layers of the harvester are concatenated, the regularisation is
+        settings: Settings of the fit; by default all layers of the extractor are concatenated, the regularisation is
             cross-validated and ties are dropped.
         pairs: Unordered training pairs [pairs, 2]; by default all pairs within groups, or ``pairs_per_item`` for each
             item.
@@ -466,7 +470,7 @@ def train_probe(
 
     Raises:
         InputError: The method does not exist, items are unlabelled or too few, all labels are equal, or the settings
-            name a layer that the harvester does not provide.
+            name a layer that the extractor does not provide.
     """
     from sklearn.decomposition import PCA
 
@@ -477,12 +481,12 @@ def train_probe(
         raise InputError(
             f"{n_unlabelled} of {len(items)} items have no label to train on: name the column with --label."
         )
-    settings = settings or ProbeSettings((harvester.layers,))
-    missing_layer = next((layer for layer in layers_of(settings.layers) if layer not in harvester.layers), None)
+    settings = settings or ProbeSettings((extractor.layers,))
+    missing_layer = next((layer for layer in layers_of(settings.layers) if layer not in extractor.layers), None)
     if missing_layer is not None:
         raise InputError(
             f"Layer {missing_layer} was not requested when harvesting; the layers are "
-            f"{', '.join(map(str, harvester.layers))}."
+            f"{', '.join(map(str, extractor.layers))}."
         )
     groups = [item.group for item in items]
     labels = labels_of(items)
@@ -492,12 +496,12 @@ def train_probe(
         raise InputError("No two of the items can be compared: each is the only one of its group.")
     if not pair_outcomes(labels, pairs).any():  # before any hidden state is computed
         raise InputError("All items that are compared have equal labels: a probe learns from items that differ.")
-    state_table = StateTable(harvester, items, on_progress)
+    state_table = StateTable(extractor, items, on_progress)
     fit = ProbeCandidate(method, state_table, items, settings).fit(pairs)
     layers, projected_pairs, held_out = fit.probe.provenance.layers, fit.pairs, fit.held_out
     if method.startswith("pointwise"):
         states, projected_pairs = (
-            state_table.points(items, layers=layers)[0].astype(np.float64),
+            state_table.item_states(items, layers=layers)[0].astype(np.float64),
             with_mirrors(fit.pairs),
         )
         differences = states[projected_pairs[:, 0]] - states[projected_pairs[:, 1]]
@@ -519,11 +523,11 @@ def train_probe(
     directions = pair_outcomes(labels, projected_pairs)
     if coordinates[:, 0] @ directions < 0:
         coordinates[:, 0] *= -1
-    prompt = harvester.quality_requests.prompt("point" if method.startswith("pointwise") else "contrast")
-    provenance = fit.probe.provenance.with_feature_models(model=harvester.model)
+    prompt = extractor.quality_requests.prompt("point" if method.startswith("pointwise") else "contrast")
+    provenance = fit.probe.provenance.with_feature_models(model=extractor.model)
     provenance = replace(
         provenance,
-        settings={**provenance.settings, "quality": asdict(harvester.quality_requests.quality)},
+        settings={**provenance.settings, "quality": asdict(extractor.quality_requests.quality)},
         template=prompt.name,
         template_sha256=prompt.sha256,
         trained_on=tuple(dict.fromkeys(words_id(items[index].text) for index in np.unique(pairs))),
@@ -536,7 +540,7 @@ def train_probe(
         bootstrap_units.paired_difference(correctness(longer_test), correctness(test), test.pairs),
         pair_calibration(test),
         Projection(coordinates, directions, tuple(float(fraction) for fraction in analysis.explained_variance_ratio_)),
-        harvester.cost,
+        extractor.cost,
         n_items=len(np.unique(pairs)),
         n_groups=len({groups[index] for index in np.unique(pairs)}),
         n_pairs=len(pairs),

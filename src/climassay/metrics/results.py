@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from climassay.reporting import Table
-from climassay.reporting.results import Result, Shown
+from climassay.reporting.results import AssembledResult, Result
 from climassay.reporting.tables import percent, percent_interval, skipped_note, split_columns
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ MIN_WIDE_SCREEN = 90
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredEntailment(Shown):
+class ScoredEntailment(AssembledResult):
     """Result of evaluating entailment scorers on the same labelled pairs."""
 
     def terminal_tables(self, width: int) -> list[Table]:

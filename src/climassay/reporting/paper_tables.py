@@ -114,7 +114,7 @@ class PaperTable:
             headings,
             cells,
             note="\n".join(notes),
-            left=2 + is_grouped,
+            left_columns=2 + is_grouped,
             strong=bold_rows,
             grouped=int(is_grouped),
         )

@@ -274,7 +274,7 @@ def unknown_suffix(path: Path) -> InputError:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown(Result):
+class AssembledResult(Result):
     """Result that is assembled from data, tables and sentences."""
 
     data: Any
@@ -322,21 +322,26 @@ class Shown(Result):
 
 
 def listing(
-    title: str, records: Iterable[Mapping[str, Any]], columns: Mapping[str, str], *, left: int = 1, **options: Any
-) -> Shown:
+    title: str,
+    records: Iterable[Mapping[str, Any]],
+    columns: Mapping[str, str],
+    *,
+    left_columns: int = 1,
+    **options: Any,
+) -> AssembledResult:
     """Return a result that lists records: all fields as data and rows, and some of them as columns of a table.
 
     Args:
         title: Title of the table.
         records: Records, as mappings from field to value.
         columns: Headings of the table's columns by field.
-        left: Number of leading columns that are aligned left.
-        **options: Further fields of :class:`Shown`.
+        left_columns: Number of leading columns that are aligned left.
+        **options: Further fields of :class:`AssembledResult`.
     """
     rows = [dict(record) for record in records]
     cells = [["" if (value := row.get(name)) is None else str(value) for name in columns] for row in rows]
-    table = Table.of(title, tuple(columns.values()), cells, left=left)
-    return Shown(rows, (table,) if rows or title else (), rows, **options)
+    table = Table.of(title, tuple(columns.values()), cells, left_columns=left_columns)
+    return AssembledResult(rows, (table,) if rows or title else (), rows, **options)
 
 
 def as_json_data(value: Any) -> Any:

@@ -74,16 +74,18 @@ class Table:
         rows: Sequence[Sequence[str]],
         *,
         note: str = "",
-        left: int = 1,
+        left_columns: int = 1,
         strong: Sequence[int] = (),
         grouped: int = 0,
         marks: Mapping[tuple[int, int], frozenset[Mark]] | None = None,
     ) -> "Table":
         """Return a table from headings and rows.
 
-        The first ``left`` columns are left-aligned, the others right-aligned.
+        The first ``left_columns`` columns are left-aligned, the others right-aligned.
         """
-        columns = tuple(Column(heading, "left" if index < left else "right") for index, heading in enumerate(headings))
+        columns = tuple(
+            Column(heading, "left" if index < left_columns else "right") for index, heading in enumerate(headings)
+        )
         return cls(title, columns, tuple(tuple(row) for row in rows), note, frozenset(strong), grouped, marks or {})
 
     def is_marked(self, row: int, column: int, mark: Mark) -> bool:

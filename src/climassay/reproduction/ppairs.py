@@ -203,7 +203,7 @@ class PpairsRecipe(Recipe):
             part.remarks += [f"{domain}: {note}" for note in tables[domain].notes]
             parts.append(part)
         if "Energy" in items:
-            extractor = judging.Harvester(
+            extractor = judging.StateExtractor(
                 model, judging.QualityRequests(quality, session.options.prompts), _LAST_LAYER, session.activations
             )
             for source in [domain for domain in items if domain != "Energy"]:

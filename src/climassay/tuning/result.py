@@ -199,7 +199,7 @@ class TuningResult(Result):
             f"{self.name}: {self.base} on {self.train.counted} of {self.train.name}",
             ("step", "validation loss", "perplexity", ""),
             rows,
-            left=0,
+            left_columns=0,
             note=f"Nats a token of {self.validation.counted} ({self.validation.name}, "
             f"{self.validation.learned} tokens). Settings: {self._describe_settings()}.",
             strong=[index for index, evaluation in enumerate(self.evaluations) if evaluation.step == self.best_step],
@@ -224,7 +224,7 @@ class TuningResult(Result):
             for trial in self.trials
         ]
         headings = (*(name.replace("_", " ") for name in searched_names), "validation loss", "at step")
-        return Table.of("Trials, best first", headings, rows, left=0, strong=[0])
+        return Table.of("Trials, best first", headings, rows, left_columns=0, strong=[0])
 
     def _describe_settings(self) -> str:
         settings = {**asdict(self.config), "targets": "+".join(self.config.targets)}

@@ -230,7 +230,7 @@ def _question_page(
         earlier_id = jobs[0].payload["before"]
     template_values: dict[str, Any] = {"error": "", "may_stop": False, "numbers": (), "answer": None, "sources": {}}
     template_values |= {"notes": (), "copied": "", "sentences": (), "cited": (), "last": 0, "demonstration": False}
-    template_values["turn"] = app.jobs.find_queue_position(job) if job else None
+    template_values["queue_position"] = app.jobs.find_queue_position(job) if job else None
     if job is not None:
         result = job.result
         for event in () if job.has_ended else app.jobs.events(job.id):

@@ -135,7 +135,7 @@ def plain_message(error: str) -> str:
 
 
 def describe_outage(error: Exception) -> str | None:
-    """Return a sentence for users if the database is away or the disk is full; None for other errors."""
+    """Return a sentence for users if the database cannot be reached or the disk is full; None for other errors."""
     if isinstance(error, LostDatabaseError):
         return "The server has no connection to its database at the moment. Try again in a minute."
     is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

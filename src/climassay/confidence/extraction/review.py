@@ -96,7 +96,9 @@ def term_table(terms: Sequence[CertaintyTerm]) -> Table:
                 rows.append([kind, term, *map(str, report_counts), str(sum(report_counts))])
     n_ranges = sum(occurrence.names_range for occurrence in terms)
     note = f"{n_ranges} of the terms of likelihood name a range (“very likely range”)." if n_ranges else ""
-    return Table.of(f"{len(terms)} other terms", ["kind", "term", *reports, "all reports"], rows, note=note, left=2)
+    return Table.of(
+        f"{len(terms)} other terms", ["kind", "term", *reports, "all reports"], rows, note=note, left_columns=2
+    )
 
 
 def summary_table(statements: Sequence[Statement]) -> Table:

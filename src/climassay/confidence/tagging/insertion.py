@@ -17,10 +17,10 @@ from climassay.confidence.tagging.labelled import TAGGER_LEVELS, LabelledItem, T
 from climassay.confidence.vocabulary import Level
 from climassay.errors import InputError
 from climassay.judging import (
-    Harvester,
     InsertMode,
     Item,
     QualityRequests,
+    StateExtractor,
     TrainedProbe,
     insert_items,
     probe_judge,
@@ -51,7 +51,7 @@ class InsertionTagger:
         trained: Probe with its evaluation.
         anchors: Statements of known level.
         levels: Levels of the anchors.
-        harvester: Extractor of the model's hidden states.
+        extractor: Extractor of the model's hidden states.
         context: Number of context sentences on each side of a statement in the prompt.
         seed: Random seed for sampling anchors.
         mode: Rule that decides when a new statement and an anchor count as equal, see
@@ -61,7 +61,7 @@ class InsertionTagger:
     trained: TrainedProbe
     anchors: tuple[Item, ...]
     levels: tuple[Level, ...]
-    harvester: Harvester
+    extractor: StateExtractor
     context: int
     seed: int = 0
     mode: InsertMode = "three-way"
@@ -81,7 +81,7 @@ class InsertionTagger:
             for index, item in enumerate(items)
         ]
         result = insert_items(
-            new_items, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=N_ANCHORS, mode=self.mode,
+            new_items, self.anchors, self.levels, probe_judge(probe, self.extractor), samples=N_ANCHORS, mode=self.mode,
             tie_band=probe.tie_band, seed=self.seed, on_progress=on_progress,
         )  # fmt: skip
         by_name = {str(level): level for level in self.levels}
@@ -131,7 +131,7 @@ def train_insertion(
         _make_probe_item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
         for index, item in enumerate(anchor_statements)
     )
-    extractor = Harvester(model, QualityRequests(quality("confidence")), layers, store)
+    extractor = StateExtractor(model, QualityRequests(quality("confidence")), layers, store)
     trained_probe = train_probe(
         training_items, extractor, method=method, pairs_per_item=_PAIRS_PER_ITEM, seed=seed, on_progress=on_progress
     )

@@ -51,7 +51,7 @@ class TaggerScores:
         ]
 
     def tables(self) -> Iterator[Table]:
-        """Yield a table for each mix; published figures are added to that of ClimateX's mix."""
+        """Yield a table of scores for each mix of levels; the one for ClimateX's mix also has the published scores."""
         for mix, title in _MIXES.items():
             if mix not in self.mixes:
                 continue

@@ -155,7 +155,7 @@ def topic_table(model: TopicModel) -> Table:
             "report has, or one report's way of writing."
         )
     headings = ["topic", "words", "named by", "statements", "outliers", "clusters", "only in"]
-    return Table.of("Topics", headings, rows, note=note, left=3)
+    return Table.of("Topics", headings, rows, note=note, left_columns=3)
 
 
 def report_table(model: TopicModel, statements: Sequence[Statement]) -> Table:

@@ -295,7 +295,7 @@ def score_rows(analysis: TrendAnalysis) -> Table:
         for score in (*results, analysis.scores.overall)
     ]
     headings = ["topic", analysis.trend_statements.kind, "score", "low", "high", "statements", "sections", *LEVELS]
-    return Table.of("Scores", headings, rows, left=2)
+    return Table.of("Scores", headings, rows, left_columns=2)
 
 
 def share_table(analysis: TrendAnalysis) -> Table:
@@ -364,7 +364,9 @@ def change_table(analysis: TrendAnalysis) -> Table:
         "why: other findings are assessed, by other authors."
     )
     headings = ["columns", "topic", "earlier", "later", "change", "95% interval", "p (Holm)"]
-    return Table.of(f"Changes between {analysis.trend_statements.kind}s", headings, rows, note=note, left=2, grouped=1)
+    return Table.of(
+        f"Changes between {analysis.trend_statements.kind}s", headings, rows, note=note, left_columns=2, grouped=1
+    )
 
 
 def coverage_table(analysis: TrendAnalysis) -> Table:
@@ -388,7 +390,7 @@ def coverage_table(analysis: TrendAnalysis) -> Table:
             + note
         )
     headings = ["report", "document", "tagged", "untagged", "share tagged", "uses levels of confidence"]
-    return Table.of("Tagged statements by document", headings, rows, note=note, left=2)
+    return Table.of("Tagged statements by document", headings, rows, note=note, left_columns=2)
 
 
 def untagged_report_table(analysis: TrendAnalysis) -> Table:
@@ -398,7 +400,9 @@ def untagged_report_table(analysis: TrendAnalysis) -> Table:
         for report in analysis.untagged_reports
     ]
     note = "A gap in these reports' columns means that statements were not tagged, not that there were none."
-    return Table.of("Reports without tags", ["cycle", "report", "what it did", "known from"], rows, note=note, left=4)
+    return Table.of(
+        "Reports without tags", ["cycle", "report", "what it did", "known from"], rows, note=note, left_columns=4
+    )
 
 
 def accuracy_table(analysis: TrendAnalysis) -> Table:
@@ -454,7 +458,7 @@ def untagged_table(analysis: TrendAnalysis) -> Table:
         "statements that authors chose not to tag, many of which are not findings." + sample_note
     )
     headings = ["topic", analysis.trend_statements.kind, "tagged", "untagged, estimated", "untagged", "together"]
-    return Table.of("Trends with untagged statements tagged", headings, rows, note=note, left=2)
+    return Table.of("Trends with untagged statements tagged", headings, rows, note=note, left_columns=2)
 
 
 def format_score(score: TopicScore) -> str:

@@ -208,7 +208,7 @@ class _SectionSums:
         """Shape [sections, topics + 1, columns]; the last topic is for statements without one."""
         np.add.at(self.sums, indices, [float(statement.score) for statement in statements.tagged])
         np.add.at(self.counts, indices, 1.0)
-        self.tags = Counter((statement.topic, statement.column, statement.tag) for statement in statements.tagged)
+        self.tag_counts = Counter((statement.topic, statement.column, statement.tag) for statement in statements.tagged)
         generator, size = np.random.default_rng(seed), len(sections)
         self.weights = generator.multinomial(size, np.full(size, 1 / size), size=resamples).astype(np.float64)
         """Shape [resamples, sections]."""
@@ -218,9 +218,11 @@ class _SectionSums:
         column_indices = [index for index, name in enumerate(self.columns) if column in (None, name)]
         topics = slice(None) if topic is None else slice(topic, topic + 1)
         sums, counts = (table[:, topics][:, :, column_indices].sum(axis=(1, 2)) for table in (self.sums, self.counts))
-        tags = tuple(
+        level_counts = tuple(
             sum(
-                n for (t, c, tag), n in self.tags.items() if topic in (None, t) and column in (None, c) and tag == level
+                n
+                for (tag_topic, tag_column, tag), n in self.tag_counts.items()
+                if topic in (None, tag_topic) and column in (None, tag_column) and tag == level
             )
             for level in LEVELS
         )
@@ -235,7 +237,12 @@ class _SectionSums:
             )
             interval = Interval(float(low), float(high))
         return TopicScore(
-            topic, column, float(sums.sum() / total) if total else 0.0, interval, int(has_statements.sum()), tags
+            topic,
+            column,
+            float(sums.sum() / total) if total else 0.0,
+            interval,
+            int(has_statements.sum()),
+            level_counts,
         )
 
     def deviations(self, by_topic: Sequence[TopicScore]) -> tuple[TopicDeviation, ...]:

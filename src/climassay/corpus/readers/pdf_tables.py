@@ -307,7 +307,7 @@ def _merge_intervals(intervals: Sequence[Interval], n_bridges: int = 0) -> list[
 
 
 def _find_overlapped_columns(cell: Line, columns: Sequence[Interval]) -> list[int]:
-    """Return the indices of the column with the largest overlap with a cell, and of columns covered mostly by it."""
+    """Return the indices of the columns that a cell spans: the most overlapped one, and those that it mostly covers."""
     overlaps = [min(cell.x1, right) - max(cell.x0, left) for left, right in columns]
     max_overlap = max(overlaps)
     is_covered = [

@@ -69,7 +69,7 @@ def failed_table(analysis: RunAnalysis) -> Table:
         "Fact-checks that failed",
         ["claim", "reason"],
         [(check.text, check.error) for check in analysis.failed],
-        left=2,
+        left_columns=2,
         note='They have no verdict, not even "not enough information". The same command checks them again.',
     )
 
@@ -88,7 +88,7 @@ def score_table(analysis: RunAnalysis) -> Table:
         "Verdicts against the published ones (%)",
         ["classes", "participant", *_METRIC_HEADINGS, "NEI", "none"],
         rows,
-        left=2,
+        left_columns=2,
         grouped=1,
         strong=[number for number, row in enumerate(rows) if row[1] == MEDIATOR],
         note=f"const.: always the most frequent published class ({constant_classes}). NEI: not enough information, "
@@ -111,7 +111,7 @@ def informed_score_table(analysis: RunAnalysis) -> Table:
         "The same without 'not enough information' (%)",
         ["classes", "participant", *_METRIC_HEADINGS],
         rows,
-        left=2,
+        left_columns=2,
         grouped=1,
         strong=[number for number, row in enumerate(rows) if row[1] == MEDIATOR],
         note="Only claims where neither the verdict nor the published one is 'not enough information': other claims "
@@ -163,7 +163,7 @@ def group_table(grouped_scores: GroupedScores | None) -> Table:
         f"Scores by {grouped_scores.column}, {n_classes} classes (%)",
         [grouped_scores.column, *_METRIC_HEADINGS, "NEI", "none", "most frequent"],
         rows,
-        left=1,
+        left_columns=1,
         note="const.: always the most frequent true class of the group, in the last column.",
     )
 
@@ -185,7 +185,7 @@ def round_score_table(analysis: RunAnalysis) -> Table:
         ["participant", "round", "open", *_METRIC_HEADINGS, "NEI"],
         rows,
         grouped=1,
-        left=1,
+        left_columns=1,
         note="open: debates that went on after the round. Debates that had closed count as they closed.",
     )
 
@@ -226,7 +226,7 @@ def round_table(analysis: RunAnalysis) -> Table:
     rows += [("closed because", reason, str(count)) for reason, count in rounds.closed]
     rows += [("went on because", reason, str(count)) for reason, count in rounds.opened]
     rows += [("opinions", "changed from one round to the next", str(rounds.changed))] if rounds.debates else []
-    return Table.of(f"Rounds of {counted(rounds.debates, 'debate')}", ["what", "", "number"], rows, left=2)
+    return Table.of(f"Rounds of {counted(rounds.debates, 'debate')}", ["what", "", "number"], rows, left_columns=2)
 
 
 def agreement_table(analysis: RunAnalysis) -> Table:

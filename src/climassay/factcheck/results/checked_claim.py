@@ -68,8 +68,8 @@ class CheckedClaim(Transcript, Result):
         outcome = verdict_row(self)
         verdict_cells = (str(outcome["label"] or outcome["outcome"]), str(outcome["confidence"] or "-"))
         return (
-            Table.of(str(outcome["claim"]), ("verdict", "confidence"), [verdict_cells], left=2),
-            Table.of("Debate", names, cells, left=4),
+            Table.of(str(outcome["claim"]), ("verdict", "confidence"), [verdict_cells], left_columns=2),
+            Table.of("Debate", names, cells, left_columns=4),
         )
 
     def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002

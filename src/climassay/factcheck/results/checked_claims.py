@@ -82,7 +82,10 @@ class CheckedClaims(Result):
             )
             for row, transcript in zip(self.rows(), self.transcripts, strict=True)
         ]
-        return [Table.of("Verdicts", ("claim", "verdict", "confidence", "rounds"), rows, left=3), *self.tables()]
+        return [
+            Table.of("Verdicts", ("claim", "verdict", "confidence", "rounds"), rows, left_columns=3),
+            *self.tables(),
+        ]
 
     def notes(self) -> Iterator[str]:
         """Yield notes on skipped rows, requests and costs."""

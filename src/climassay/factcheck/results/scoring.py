@@ -490,7 +490,7 @@ def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[T
         f"Verdicts against the truth: {scores.scale}, {len(scores.classes)} classes (%)",
         ["rows", "figure", "n", "value", f"{level} interval", "const.", f"const.\n{level} interval"],
         rows,
-        left=2,
+        left_columns=2,
         grouped=1,
         note=f"{note} Intervals: bootstrap over {scores.rows.claims:,} claims{duplicates_note}.",
     )

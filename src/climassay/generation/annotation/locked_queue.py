@@ -322,7 +322,9 @@ class LockedQueue:
         return int(self.connection.execute(delete if draft is None else delete.where(skips.c.draft == draft)).rowcount)
 
     def undo(self, annotator: str) -> str | None:
-        """Withdraw an annotator's last current label or skip, and reserve its item again if it needs a label.
+        """Withdraw an annotator's most recent label or skip that is in effect.
+
+        The item is reserved for the annotator again if it needs a label.
 
         Returns:
             Id of the draft; None if there is nothing to undo.

@@ -109,8 +109,8 @@ class _QuestionGroups:
     """Groups of questions that must be in the same split, as a union-find structure."""
 
     parents: list[int] = field(default_factory=list)
-    first_index: dict[Hashable, int] = field(default_factory=dict)
-    """Index of the first question with each feature."""
+    index_by_key: dict[Hashable, int] = field(default_factory=dict)
+    """Index of the first question with each grouping key, such as its text or the id of its passage."""
 
     def root(self, index: int) -> int:
         """Return the index of the first question in the group of question ``index``."""
@@ -120,21 +120,21 @@ class _QuestionGroups:
         return index
 
     def add(self, item: Placement) -> list[int]:
-        """Add the next question, and join all groups with which it shares a feature.
+        """Add the next question, and join all groups with which it shares a grouping key.
 
         Returns:
             Indices of the first questions of the joined groups, in ascending order.
         """
         index = len(self.parents)
         self.parents.append(index)
-        features = _group_features(item)
-        roots = sorted({self.root(self.first_index.setdefault(feature, index)) for feature in features} - {index})
+        keys = _grouping_keys(item)
+        roots = sorted({self.root(self.index_by_key.setdefault(key, index)) for key in keys} - {index})
         for root in [*roots[1:], index]:
             self.parents[root] = roots[0] if roots else index
         return roots
 
 
-def _group_features(item: Placement) -> Iterable[Hashable]:
+def _grouping_keys(item: Placement) -> Iterable[Hashable]:
     if item.question:
         yield "question", normalise_text(item.question)
     if item.passage_id:

@@ -331,7 +331,7 @@ class CapabilityTracker:
         return n_available if 0 < n_available < limit else None
 
     def note_answer(self, payload: Mapping[str, Any], reply: Reply, omitted_parameters: Collection[str]) -> None:
-        """Update the accepted and the omitted parameters, and whether the model reasons, from an answer."""
+        """Record which parameters a successful reply shows to be accepted or omitted, and whether the model reasons."""
         capabilities = self.capabilities
         changes: dict[str, Any] = {}
         for name in payload:

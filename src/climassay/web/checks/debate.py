@@ -238,13 +238,13 @@ class LiveDebate:
     entries: tuple[LiveEntry, ...]
     sources: tuple[PassageCitation, ...]
     """Passages retrieved so far, sorted by their numbers."""
-    last: int
+    last_number: int
     """Number of the job's last event; 0 if there is none."""
     progress: DebateProgress
     began: float | None = None
     """Start of the debate in seconds since 1970, see :func:`~climassay.web.checks.store.start_time`."""
 
-    def after(self, number: int) -> tuple[LiveEntry, ...]:
+    def entries_after(self, number: int) -> tuple[LiveEntry, ...]:
         """Return the entries of events with numbers above ``number``."""
         return tuple(entry for entry in self.entries if entry.number > number)
 

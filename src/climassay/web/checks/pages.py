@@ -209,6 +209,7 @@ def resume_check(app: App, user: Asker, check: str) -> Response:
 
 
 def _live_values(app: AppState, stored_check: StoredCheck, job: Job | None, min_number: int = 0) -> dict[str, Any]:
+    """Return the template values that change during a debate, with the entries of events above ``min_number``."""
     settings = stored_check.settings
     debate = load_live_debate(app.jobs, job.id, settings) if job else LiveDebate((), (), 0, DebateProgress(settings))
     numbers = {source.number for source in debate.sources}
@@ -216,15 +217,15 @@ def _live_values(app: AppState, stored_check: StoredCheck, job: Job | None, min_
     past_durations = get_check_store(app).durations(settings.model, len(settings.advocates))
     return {
         **shared_values(load_scale(settings.scale), numbers),
-        "entries": debate.after(min_number),
-        "last": debate.last,
+        "entries": debate.entries_after(min_number),
+        "last_number": debate.last_number,
         "progress": debate.progress,
         "elapsed_seconds": elapsed_seconds,
         "remaining_seconds": None
         if elapsed_seconds is None
         else estimate_remaining_seconds(past_durations, elapsed_seconds),
         "n_past_debates": len(past_durations),
-        "turn": app.jobs.find_queue_position(job) if job and stored_check.about.state == "waiting" else None,
+        "queue_position": app.jobs.find_queue_position(job) if job and stored_check.about.state == "waiting" else None,
     }
 
 

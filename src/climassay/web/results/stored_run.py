@@ -355,7 +355,7 @@ def _plain_section(name: str, rows: Sequence[Mapping[str, Any]]) -> Section:
         if len(rows) > MAX_PLAIN_ROWS
         else ""
     )
-    return Section(heading, (Table.of(name, columns, cells, note=note, left=len(columns)),))
+    return Section(heading, (Table.of(name, columns, cells, note=note, left_columns=len(columns)),))
 
 
 def flat_values(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -16,48 +16,48 @@ WORD_CHARACTER = rf"(?:(?![{_UNSPACED_SCRIPTS}\u0964\u0965])[\w\u0900-\u0dff\u06
 class WordClass(Flag):
     """Class of words that occur around the letter of an option."""
 
-    NOUN = auto()
+    ANSWER_NOUN = auto()
     """Nouns for the answer, such as "answer" and "solution"."""
-    OPTION = auto()
+    OPTION_NOUN = auto()
     """Nouns for an option, such as "option", "choice" and "letter"."""
-    GOOD = auto()
+    CORRECT = auto()
     """Adjectives such as "correct", "right" and "best"."""
-    BAD = auto()
+    WRONG = auto()
     """Adjectives and participles such as "wrong" and "excluded"."""
-    LINK = auto()
+    COPULA = auto()
     """Forms of "to be", and words and punctuation that replace it, such as a colon."""
-    IT = auto()
+    PRONOUN = auto()
     """Pronouns that stand for the answer."""
-    CHOOSE = auto()
+    CHOICE_VERB = auto()
     """Verbs in the first person that choose an option."""
-    MATCH = auto()
+    MATCH_VERB = auto()
     """Verbs stating that an option fits or remains."""
-    SO = auto()
+    CONCLUSION = auto()
     """Words that introduce a conclusion."""
-    FILL = auto()
+    FILLER = auto()
     """Words that do not change the meaning of a statement."""
-    LEAD = auto()
+    OPENER = auto()
     """Words with which an answer may begin before its letter."""
-    NOT = auto()
-    EXCLUDE = auto()
+    NEGATION = auto()
+    EXCLUSION_VERB = auto()
     """Verbs that reject an option."""
-    AND = auto()
+    CONJUNCTION = auto()
     """Words that join several letters."""
-    BUT = auto()
+    CONTRAST = auto()
     """Words that begin a clause correcting the previous one."""
-    IF = auto()
+    CONDITION = auto()
     """Words that make their clause hypothetical."""
     DOUBT = auto()
     """Words that mark their sentence as another person's opinion, as a possibility, or as past."""
-    BECAUSE = auto()
+    REASON = auto()
     """Words that may follow the letter of the answer, such as "because"."""
-    RETRACT = auto()
+    RETRACTION = auto()
     """Words that retract an earlier statement."""
-    CLOSE = auto()
+    CLOSING = auto()
     """Words that end a sentence after its letter, for example in Japanese "C です"."""
-    LABELLED = auto()
+    LABELLED_NOUN = auto()
     """Nouns for things that are labelled by letters, as in "panel (c)"."""
-    OBJECT = auto()
+    OBJECTION_VERB = auto()
     """Verbs that reject the option before them, such as "ignores" in "B ignores the clouds"."""
 
 

@@ -25,16 +25,16 @@ from climassay.questions.types.multiple_choice.answer_text import (
 from climassay.questions.types.multiple_choice.answer_words import WORD_CHARACTER, WordClass, fold_word, load_lexicon
 
 MAX_STATEMENT_WORDS = 16
-"""Maximum number of words between a letter and the word that makes it the answer."""
+"""Maximum number of words between the letter of an option and a word that states it as the answer, such as "answer" in
+"The answer is most likely B"."""
 MAX_WORDS_AROUND_LABEL = 40
 """Maximum number of words in an answer whose only label, such as "(c)", counts as its choice."""
 MIN_LABEL_DISTANCE = 3
 """Minimum number of words and punctuation marks between two labels of a list."""
 MAX_NESTING = 3
 """Maximum depth of boxes within boxes."""
-
-
-W = WordClass
+_REJECTIONS = WordClass.NEGATION | WordClass.WRONG
+_DOUBTS = _REJECTIONS | WordClass.EXCLUSION_VERB | WordClass.CONDITION | WordClass.DOUBT
 _OPENING_CHARACTERS = frozenset("\"'“‘«„([{<‹「『〈《【*_`$‚•▪●")
 _QUOTES = frozenset("\"'”’»)]}>›」』〉》】*_`$“‘")
 _PUNCTUATION = frozenset(".,:;!…。،।；")
@@ -151,8 +151,13 @@ class _ChoiceFinder:
             start, end = explicit_statements[-1].last, last_statement.first
             tokens_between = (*self.tokens[start : min(start + 8, end)], *self.tokens[max(start, end - 12) : end])
             if self._ends_alone():
-                tokens_between = tuple(token for token in self.tokens[start:end] if token.classes & W.RETRACT)
-            if not any(token.classes & (W.NOT | W.RETRACT | W.BUT) or token.text == "?" for token in tokens_between):
+                tokens_between = tuple(
+                    token for token in self.tokens[start:end] if token.classes & WordClass.RETRACTION
+                )
+            if not any(
+                token.classes & (WordClass.NEGATION | WordClass.RETRACTION | WordClass.CONTRAST) or token.text == "?"
+                for token in tokens_between
+            ):
                 return None
         implicit_letters = {statement.letter for statement in statements if not statement.is_explicit}
         if last_statement.letter is None or (not explicit_statements and len(implicit_letters) > 1):
@@ -162,7 +167,7 @@ class _ChoiceFinder:
         ):
             return None
         tokens_after = self.tokens[last_statement.last + 1 :]
-        is_retracted = any(token.classes & W.RETRACT for token in tokens_after) or any(
+        is_retracted = any(token.classes & WordClass.RETRACTION for token in tokens_after) or any(
             self._answers_no(position) for position in range(last_statement.last + 1, len(self.tokens))
         )
         return None if is_retracted or self._is_denied(tokens_after) else last_statement.letter
@@ -202,15 +207,16 @@ class _ChoiceFinder:
                     and not is_variable(text, *match.span())
                 ):
                     letter = code
-            word_class = classes.get(fold_word(word), W(0))
+            word_class = classes.get(fold_word(word), WordClass(0))
             if "'" in word or "’" in word:
-                word_class |= W.NOT if fold_word(word).endswith("n't") or fold_word(word).startswith("n'") else W(0)
+                if fold_word(word).endswith("n't") or fold_word(word).startswith("n'"):
+                    word_class |= WordClass.NEGATION
                 if not word_class and re.fullmatch(r"(?:it|that|here|what|answer|option|c|qu|d)'\w+", fold_word(word)):
-                    word_class = W.IT | W.LINK
+                    word_class = WordClass.PRONOUN | WordClass.COPULA
             if fold_word(word) == "wait" and not re.search(r"(?:\A|[.!?,;:…—–\n(-])\s*\Z", text[: match.start()][-4:]):
-                word_class &= ~W.RETRACT
+                word_class &= ~WordClass.RETRACTION
             if fold_word(word) == "also" and text[: match.start()].rstrip(" ")[-1:] not in {"", *".\n!?;"}:
-                word_class &= ~W.SO  # the English word, not the German one
+                word_class &= ~WordClass.CONCLUSION  # the English word, not the German one
             yield Token(word, word_class, letter, match.start(), match.end())
 
     def _group_letters(self) -> Iterator[Mention]:
@@ -236,14 +242,16 @@ class _ChoiceFinder:
         while index < len(self.tokens) and index < position + 8:
             token = self.tokens[index]
             if token.letter is not None and n_joins and not self._is_word(index):
-                if n_commas == n_joins and self._class_at(self._skip(index + 1, _QUOTES)) & (W.LINK | W.MATCH):
-                    return None if self._text_at(self._skip(index + 1, _QUOTES)) not in (":", "=") else index
+                next_index = self._skip(index + 1, _QUOTES)
+                is_verb = self._class_at(next_index) & (WordClass.COPULA | WordClass.MATCH_VERB)
+                if n_commas == n_joins and is_verb and self._text_at(next_index) not in (":", "="):
+                    return None
                 return index
-            if token.classes & W.AND and token.text != ";":
+            if token.classes & WordClass.CONJUNCTION and token.text != ";":
                 n_joins += 1
                 n_commas += token.text in (",", "、", "،")
-            elif token.classes & W.NOT or not (
-                token.classes & (W.OPTION | W.DOUBT) or token.text in _OPENING_CHARACTERS | {"the"}
+            elif token.classes & WordClass.NEGATION or not (
+                token.classes & (WordClass.OPTION_NOUN | WordClass.DOUBT) or token.text in _OPENING_CHARACTERS | {"the"}
             ):
                 return None
             index += 1
@@ -289,25 +297,28 @@ class _ChoiceFinder:
                 text_in_brackets = self.text[self.tokens[next_index].start :]
                 return not re.fullmatch(r"\([^()]*\)\W*", text_in_brackets.split("\n")[0])
             return text_after in ("“", "„", "«") or (text_after == '"' and not self._follows_opening(position))
-        if self.tokens[next_index].letter is not None and not self._class_at(next_index) & W.AND:
+        if self.tokens[next_index].letter is not None and not self._class_at(next_index) & WordClass.CONJUNCTION:
             return True
         classes = self._class_at(next_index)
         return not (
-            classes & (W.LINK | W.NOT | W.BECAUSE | W.AND | W.BUT)
-            or (classes & W.MATCH and letter.isupper())
+            classes
+            & (WordClass.COPULA | WordClass.NEGATION | WordClass.REASON | WordClass.CONJUNCTION | WordClass.CONTRAST)
+            or (classes & WordClass.MATCH_VERB and letter.isupper())
             or (
                 fold_word(text_after) in ("best", "most", "only", "therefore")
-                and self._class_at(next_index + 1) & (W.MATCH | W.LINK)
+                and self._class_at(next_index + 1) & (WordClass.MATCH_VERB | WordClass.COPULA)
             )
-            or classes & W.CLOSE
+            or classes & WordClass.CLOSING
             or (self._follows_opening(position) and text_after in _QUOTES)
-        ) or (classes & W.BECAUSE == W.BECAUSE and fold_word(text_after) in ("given", "due", "which", "for"))
+        ) or (
+            classes & WordClass.REASON == WordClass.REASON and fold_word(text_after) in ("given", "due", "which", "for")
+        )
 
     def _follows_opening(self, position: int) -> bool:
         return position > 0 and self.tokens[position - 1].text in _OPENING_CHARACTERS
 
     def _class_at(self, position: int) -> WordClass:
-        return self.tokens[position].classes if 0 <= position < len(self.tokens) else W(0)
+        return self.tokens[position].classes if 0 <= position < len(self.tokens) else WordClass(0)
 
     def _text_at(self, position: int) -> str:
         return self.tokens[position].text if 0 <= position < len(self.tokens) else ""
@@ -331,31 +342,34 @@ class _ChoiceFinder:
             letter = None
         if self._heads_section(mention) or self._heads_part(mention):
             return None
-        is_excluded = bool(clause_classes & W.EXCLUDE) or bool(classes_before & W.EXCLUDE)
+        is_excluded = bool(clause_classes & WordClass.EXCLUSION_VERB) or bool(classes_before & WordClass.EXCLUSION_VERB)
         is_correction = (
-            bool(classes_before & W.BUT)
+            bool(classes_before & WordClass.CONTRAST)
             and is_closed
             and any(position < mention.first for _, position in self.rejected)
         )
-        if not is_correction and ((clause_classes | classes_before) & (W.NOT | W.BAD) or is_excluded or is_negated):
+        if not is_correction and ((clause_classes | classes_before) & _REJECTIONS or is_excluded or is_negated):
             for rejected_letter in mention.letters:
                 self.rejected.append((rejected_letter, mention.first))
             return None
-        if (clause_classes | classes_before) & (W.IF | W.DOUBT) or self._is_question(mention):
+        if (clause_classes | classes_before) & (WordClass.CONDITION | WordClass.DOUBT) or self._is_question(mention):
             return None
         is_explicit = is_closed and (
-            bool(classes_before & W.NOUN)
-            or bool(classes_before & W.CHOOSE)
-            or bool(classes_before & W.GOOD and classes_before & (W.LINK | W.OPTION))
-            or bool(classes_before & W.OPTION and classes_before & W.LINK)
-            or bool(classes_before & (W.IT | W.MATCH) and classes_before & (W.LINK | W.MATCH))
-            or bool(classes_before & W.SO)
+            bool(classes_before & WordClass.ANSWER_NOUN)
+            or bool(classes_before & WordClass.CHOICE_VERB)
+            or bool(classes_before & WordClass.CORRECT and classes_before & (WordClass.COPULA | WordClass.OPTION_NOUN))
+            or bool(classes_before & WordClass.OPTION_NOUN and classes_before & WordClass.COPULA)
+            or bool(
+                classes_before & (WordClass.PRONOUN | WordClass.MATCH_VERB)
+                and classes_before & (WordClass.COPULA | WordClass.MATCH_VERB)
+            )
+            or bool(classes_before & WordClass.CONCLUSION)
             or is_correction
             or self._begins_answer(mention)
         )
         is_called_correct = (
-            bool(classes_after & (W.GOOD | W.NOUN) and classes_after & W.LINK)
-            or bool(classes_after & W.MATCH)
+            bool(classes_after & (WordClass.CORRECT | WordClass.ANSWER_NOUN) and classes_after & WordClass.COPULA)
+            or bool(classes_after & WordClass.MATCH_VERB)
             or self._is_alone(mention)
             or self._is_praised(mention)
         )
@@ -366,7 +380,7 @@ class _ChoiceFinder:
     def _is_praised(self, mention: Mention) -> bool:
         """Return whether the words after a letter say that the option fits best, as in "C best describes"."""
         adverb = self._skip(mention.last + 1, _QUOTES)
-        if self._class_at(adverb) & W.LINK:
+        if self._class_at(adverb) & WordClass.COPULA:
             next_words = [fold_word(self._text_at(adverb + offset)) for offset in (1, 2)]
             return next_words in (["the", "most"], ["the", "best"])
         verb = self._text_at(adverb + 1)
@@ -378,8 +392,18 @@ class _ChoiceFinder:
 
     def _classes_before(self, position: int) -> tuple[WordClass, int]:
         """Return the classes of the words of a statement before a letter, and the index of the first such word."""
-        classes = W(0)
-        statement_classes = W.NOUN | W.OPTION | W.GOOD | W.LINK | W.IT | W.CHOOSE | W.MATCH | W.SO | W.FILL
+        classes = WordClass(0)
+        statement_classes = (
+            WordClass.ANSWER_NOUN
+            | WordClass.OPTION_NOUN
+            | WordClass.CORRECT
+            | WordClass.COPULA
+            | WordClass.PRONOUN
+            | WordClass.CHOICE_VERB
+            | WordClass.MATCH_VERB
+            | WordClass.CONCLUSION
+            | WordClass.FILLER
+        )
         index = position - 1
         while index >= 0 and index > position - MAX_STATEMENT_WORDS:
             token = self.tokens[index]
@@ -389,9 +413,9 @@ class _ChoiceFinder:
                     self._text_at(previous_index) == "\n" or self._text_at(previous_index) in _QUOTES
                 ):
                     previous_index -= 1
-                if classes & (W.NOUN | W.GOOD | W.CHOOSE) or not (
+                if classes & (WordClass.ANSWER_NOUN | WordClass.CORRECT | WordClass.CHOICE_VERB) or not (
                     self._text_at(previous_index) in (":", "=")
-                    or self._class_at(previous_index) & (W.LINK | W.NOUN | W.GOOD)
+                    or self._class_at(previous_index) & (WordClass.COPULA | WordClass.ANSWER_NOUN | WordClass.CORRECT)
                 ):
                     break
                 # A heading, as "Answer" or "Final answer:" is; a sentence before the letter is none.
@@ -400,17 +424,17 @@ class _ChoiceFinder:
             if token.letter is not None and not self._is_word(index):
                 break
             if token.text == ",":
-                if not self._class_at(index - 1) & (W.SO | W.LEAD):
+                if not self._class_at(index - 1) & (WordClass.CONCLUSION | WordClass.OPENER):
                     break
             elif self._answers_no(index):
                 break
-            elif token.classes & (W.NOT | W.BUT | W.BAD):
-                classes |= token.classes & (W.NOT | W.BUT | W.BAD)
+            elif token.classes & (_REJECTIONS | WordClass.CONTRAST):
+                classes |= token.classes & (_REJECTIONS | WordClass.CONTRAST)
                 break
             elif token.classes & statement_classes:
                 classes |= token.classes
             elif fold_word(token.text) in ("each", "every", "any"):
-                return classes & ~W.OPTION, index + 1
+                return classes & ~WordClass.OPTION_NOUN, index + 1
             elif token.letter is not None:
                 pass  # an article
             elif not (
@@ -422,29 +446,36 @@ class _ChoiceFinder:
 
     def _classes_after(self, position: int) -> tuple[WordClass, bool]:
         """Return the classes of the words of a statement after a letter, and whether they negate the statement."""
-        classes = W(0)
-        statement_classes = W.NOUN | W.OPTION | W.GOOD | W.LINK | W.FILL | W.MATCH
+        classes = WordClass(0)
+        statement_classes = (
+            WordClass.ANSWER_NOUN
+            | WordClass.OPTION_NOUN
+            | WordClass.CORRECT
+            | WordClass.COPULA
+            | WordClass.FILLER
+            | WordClass.MATCH_VERB
+        )
         index = self._skip(position + 1, _QUOTES)
         limit = index + MAX_STATEMENT_WORDS // 2
         while index < min(limit, len(self.tokens)):
             token = self.tokens[index]
             if token.text in (":", "=", "=>", "->", "→", "\n") or token.letter is not None:
                 break
-            if token.classes & (W.NOT | W.BAD):
-                return W(0), True
+            if token.classes & _REJECTIONS:
+                return WordClass(0), True
             if not (token.classes & statement_classes or token.text in (_OPENING_CHARACTERS | _QUOTES) - {"("}):
-                if index == self._skip(position + 1, _QUOTES) and token.classes & W.OBJECT:
-                    return W(0), True
+                if index == self._skip(position + 1, _QUOTES) and token.classes & WordClass.OBJECTION_VERB:
+                    return WordClass(0), True
                 break
             # "C is correct", not "C correct is".
-            is_open = classes & (W.LINK | W.OPTION) or self._ends_clause(index)
-            classes |= token.classes if is_open else token.classes & ~(W.GOOD | W.NOUN)
+            is_open = classes & (WordClass.COPULA | WordClass.OPTION_NOUN) or self._ends_clause(index)
+            classes |= token.classes if is_open else token.classes & ~(WordClass.CORRECT | WordClass.ANSWER_NOUN)
             index += 1
         return classes, False
 
     def _ends_clause(self, position: int) -> bool:
         """Return whether an adjective followed by its verb ends a clause, as in German "dass D richtig ist"."""
-        is_verb = self._class_at(position) & W.GOOD and self._class_at(position + 1) & W.LINK
+        is_verb = self._class_at(position) & WordClass.CORRECT and self._class_at(position + 1) & WordClass.COPULA
         return bool(is_verb) and self._text_at(position + 2) in ("", "\n", *_PUNCTUATION)
 
     def _is_closed(self, mention: Mention) -> bool:
@@ -459,31 +490,40 @@ class _ChoiceFinder:
             return True
         token = self.tokens[next_index]
         if next_index > position and token.text not in ("\n", *_PUNCTUATION) and not self._precedes_bracket(mention):
-            return bool(token.classes & (W.BECAUSE | W.AND | W.BUT)) or token.text in "(-–—" or next_index > position
+            return (
+                bool(token.classes & (WordClass.REASON | WordClass.CONJUNCTION | WordClass.CONTRAST))
+                or token.text in "(-–—"
+                or next_index > position
+            )
         if token.text in ("\n", "(", "?", "-", "–", "—", "%", *_PUNCTUATION) or self._is_symbol(token):
             return not (token.text in "-–" and token.end < len(self.text) and self.text[token.end].isalnum())
         if self._precedes_bracket(mention):
-            is_verb = token.classes & W.LINK and not token.classes & W.CLOSE
-            return not is_verb or bool(self._classes_after(mention.last)[0] & W.GOOD)
-        if token.classes & (W.CLOSE | W.BECAUSE | W.AND | W.BUT | W.NOT):
+            is_verb = token.classes & WordClass.COPULA and not token.classes & WordClass.CLOSING
+            return not is_verb or bool(self._classes_after(mention.last)[0] & WordClass.CORRECT)
+        if token.classes & (
+            WordClass.CLOSING | WordClass.REASON | WordClass.CONJUNCTION | WordClass.CONTRAST | WordClass.NEGATION
+        ):
             return True
         classes_after, _ = self._classes_after(mention.last)
-        return bool(classes_after & (W.GOOD | W.NOUN) and classes_after & (W.LINK | W.OPTION))
+        return bool(
+            classes_after & (WordClass.CORRECT | WordClass.ANSWER_NOUN)
+            and classes_after & (WordClass.COPULA | WordClass.OPTION_NOUN)
+        )
 
     def _precedes_bracket(self, mention: Mention) -> bool:
         return self._text_at(mention.last + 1) in (")", "]", "}", "】", "」")
 
     def _clause_classes(self, start: int) -> WordClass:
         """Return the classes of earlier words in the sentence of a statement that change its meaning."""
-        classes = W(0)
+        classes = WordClass(0)
         is_same_clause = True
         for index in range(start - 1, max(-1, start - 40), -1):
             token = self.tokens[index]
             if (
                 token.text in _SENTENCE_ENDS
-                or token.classes & W.BUT
+                or token.classes & WordClass.CONTRAST
                 or self._answers_no(index)
-                or (token.classes & W.SO and token.text.isalpha())
+                or (token.classes & WordClass.CONCLUSION and token.text.isalpha())
             ):
                 break
             if token.text in (",", ":", "，") or token.letter is not None:
@@ -491,7 +531,7 @@ class _ChoiceFinder:
                 is_same_clause = is_same_clause and continues
                 if token.text == ":":
                     is_same_clause = not classes
-            classes |= token.classes & (W.DOUBT if not is_same_clause else W.DOUBT | W.IF | W.NOT | W.BAD | W.EXCLUDE)
+            classes |= token.classes & (_DOUBTS if is_same_clause else WordClass.DOUBT)
         return classes
 
     def _answers_no(self, position: int) -> bool:
@@ -514,7 +554,7 @@ class _ChoiceFinder:
         start = mention.first
         while start > 0 and self.tokens[start - 1].text not in _SENTENCE_ENDS:
             start -= 1
-        begins_with_verb = self._class_at(start) & W.LINK and self.tokens[start].letter is None
+        begins_with_verb = self._class_at(start) & WordClass.COPULA and self.tokens[start].letter is None
         return bool(begins_with_verb) or any(self._is_content(token) for token in self.tokens[end + 1 :])
 
     @staticmethod
@@ -543,7 +583,9 @@ class _ChoiceFinder:
         """Return whether an answer begins with a letter and is not a list of the options."""
         preceding_tokens = self.tokens[: mention.first]
         if any(
-            self._is_content(token) and not token.classes & (W.LEAD | W.OPTION | W.SO) for token in preceding_tokens
+            self._is_content(token)
+            and not token.classes & (WordClass.OPENER | WordClass.OPTION_NOUN | WordClass.CONCLUSION)
+            for token in preceding_tokens
         ):
             return False
         if any(token.text == "?" for token in preceding_tokens):
@@ -573,7 +615,7 @@ class _ChoiceFinder:
                 return True
             begins_list = mention.letters[0] == 0 or later_mention.letters[0] == mention.letters[0] + 1
             is_explained = any(
-                token.classes & (W.BAD | W.BECAUSE)
+                token.classes & (WordClass.WRONG | WordClass.REASON)
                 or fold_word(token.text) in ("explanation", "reason", "reasoning", "why")
                 for token in self.tokens[mention.last : later_mention.first]
             )
@@ -587,7 +629,8 @@ class _ChoiceFinder:
         while word_index >= 0 and self._text_at(word_index) in _OPENING_CHARACTERS:
             word_index -= 1
         is_heading = (
-            self._class_at(word_index) & W.OPTION and self._text_at(self._skip(mention.last + 1, _QUOTES)) == ":"
+            self._class_at(word_index) & WordClass.OPTION_NOUN
+            and self._text_at(self._skip(mention.last + 1, _QUOTES)) == ":"
         )
         return bool(is_heading) and word_index > 0 and self._text_at(word_index - 1) == "\n"
 
@@ -615,14 +658,14 @@ class _ChoiceFinder:
         """Return whether the text after a statement denies it, as in "A? No." and "A, but this is not right"."""
         content_tokens = [token for token in tokens_after if self._is_content(token)]
         if len(content_tokens) == 1:
-            return bool(content_tokens[0].classes & W.NOT)
+            return bool(content_tokens[0].classes & WordClass.NEGATION)
         has_objection = False
         for token in tokens_after:
             if token.text in _SENTENCE_ENDS or (has_objection and token.letter is not None):
                 break
-            if has_objection and token.classes & (W.NOT | W.BAD):
+            if has_objection and token.classes & _REJECTIONS:
                 return True
-            has_objection = has_objection or bool(token.classes & W.BUT)
+            has_objection = has_objection or bool(token.classes & WordClass.CONTRAST)
         return False
 
     def _is_bracketed_label(self, mention: Mention) -> bool:
@@ -631,20 +674,20 @@ class _ChoiceFinder:
         if self._text_at(mention.last + 1) != ")" or text_before not in ("(", "", "\n", ",", ":", ";", "."):
             return False
         if text_before == "(":
-            is_named = self._class_at(mention.first - 2) & W.LABELLED
+            is_named = self._class_at(mention.first - 2) & WordClass.LABELLED_NOUN
             return not is_named and self._text_at(mention.last + 2) in ("", "\n", *_PUNCTUATION)
         return True
 
     def _find_only_label(self) -> int | None:
         """Return the only labelled letter in an answer; None if others are mentioned or any letter is doubted."""
-        doubts = W.NOT | W.BAD | W.EXCLUDE | W.DOUBT | W.IF | W.RETRACT
+        doubts = _DOUBTS | WordClass.RETRACTION
         n_words = sum(self._is_content(token) for token in self.tokens)
         if n_words > MAX_WORDS_AROUND_LABEL or any(token.classes & doubts for token in self.tokens):
             return None
         letters: set[int] = set()
         for mention in self.mentions:
             is_bracketed = self._is_bracketed_label(mention)
-            is_named = self._class_at(mention.first - 1) & W.OPTION and self._is_closed(mention)
+            is_named = self._class_at(mention.first - 1) & WordClass.OPTION_NOUN and self._is_closed(mention)
             if is_bracketed or is_named:
                 letters.update(mention.letters)
         unlabelled_letters = {letter for mention in self.mentions for letter in mention.letters} - letters
