@@ -300,7 +300,7 @@ def test_a_server_that_refuses_schemas_is_prompted_and_not_offered_the_same_one_
     assert [completion.text for completion in completions] == [GOOD] * 3
     assert offered == [True, False, False, False]
     assert '"enum": ["true", "false"]' in last
-    assert "20 characters" in last, "a limit stands in the prompt"
+    assert '"maxLength": 20' in last, "a limit stands in the prompt, in no sentence that a small model copies"
     assert fallbacks == {"json_schema": 3}
     assert [completion.usage.requests for completion in completions] == [2, 1, 1]
 

@@ -86,8 +86,11 @@ def strict_schema(schema: Mapping[str, Any], *, limits_items: bool = False) -> d
 
 
 def schema_instruction(schema: Mapping[str, Any], problem: str | None) -> str:
-    """Return instructions for the prompt to answer under a schema; ``problem`` is the fault of the previous answer."""
-    schema_text = json.dumps(strict_schema(_wrap_in_object(schema)), ensure_ascii=False)
+    """Return instructions for the prompt to answer under a schema; ``problem`` is the fault of the previous answer.
+
+    Unlike for strict servers, bounds are not moved into descriptions: small models copy these into their answers.
+    """
+    schema_text = json.dumps(_wrap_in_object(schema), ensure_ascii=False)
     text = (
         "Answer with one JSON object and nothing else: no words before or after it and no code block. "
         f"It must satisfy this JSON schema: {schema_text}"
