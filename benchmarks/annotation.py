@@ -100,8 +100,8 @@ def annotate(records: Records, store: AnnotationStore, dataset: str, annotators:
             times["next"].append(1000 * (time.perf_counter() - start))
             if item is None:
                 return
-            label = partial(store.label, dataset, item.draft.id, who, accepted=True, seconds=1.0, key=key)
-            times["label"].append(milliseconds(label))
+            label = Label(item.draft.id, who, accepted=True, seconds=1.0, key=key)
+            times["label"].append(milliseconds(partial(store.label, dataset, label)))
             times["progress"].append(milliseconds(partial(store.progress, dataset, who)))
 
     with ThreadPoolExecutor(annotators) as pool:

@@ -42,10 +42,10 @@ def additions(folder, count):
     collection = Collection.open(folder, "c", RandomEncoder())
     spent = []
     for number in range(count):
-        size, at, cpu = collection._store.bytes_of("c"), time.perf_counter(), time.process_time()
+        size, at, cpu = collection._store.count_bytes("c"), time.perf_counter(), time.process_time()
         collection.add([random_document(1_000_000 + number, 1)])
         at, cpu = time.perf_counter() - at, time.process_time() - cpu
-        spent.append((at, cpu, collection._store.bytes_of("c") - size))
+        spent.append((at, cpu, collection._store.count_bytes("c") - size))
     seconds, processor, size = (statistics.median(column) for column in zip(*spent, strict=True))
     return {"seconds": round(seconds, 3), "cpu_seconds": round(processor, 3), "bytes": int(size)}
 
@@ -61,7 +61,7 @@ def main() -> None:
         collection = Collection.create(folder, "c", RandomEncoder())
         collection.add(random_document(number, DOCUMENT) for number in range(given.passages // DOCUMENT))
         raw = sum(len(text.encode()) + 4 * RandomEncoder.width for texts in collection.texts() for text in texts)
-        full = collection._store.bytes_of("c")
+        full = collection._store.count_bytes("c")
         shutil.copytree(folder, copy)
         fragment = additions(folder, given.additions)
         with mock.patch("climassay.corpus.collection.compact_if_fragmented", before):

@@ -20,11 +20,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from climassay.confidence.marks import find_tags
-
 from climassay.confidence.extraction import ExtractOptions, extract, normalise_words
 from climassay.confidence.extraction.cleaning import clean_sentence
 from climassay.confidence.statement import Statement
+from climassay.confidence.tags import find_tags
 from climassay.corpus.readers.file_types import read
 from climassay.statistics import proportion
 
@@ -109,7 +108,7 @@ def difference(text: str, level: str, ours: bool) -> str:
         return "theirs only: not seen as a mark"
     if any(mark.attributive for mark in marks):
         return "theirs only: before a noun, hyphenated"
-    if any(len(mark.levels) > 1 and mark.tag != level for mark in marks):
+    if any(len(mark.levels) > 1 and mark.level != level for mark in marks):
         return "theirs only: lower end of a range"
     return "theirs only: explains the vocabulary, or has no words of its own"
 

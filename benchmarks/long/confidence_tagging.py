@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from climassay.confidence.tagging import (
     CLIMATEX_MIX,
-    LEVELS,
     SPECS,
+    TAGGER_LEVELS,
     LabelledItem,
     evaluate_on_mixes,
     read_climatex,
@@ -58,7 +58,7 @@ def row(name: str, truth: NDArray[np.int64], probabilities: NDArray[np.float64],
 
 def small_tests(truth: NDArray[np.int64], probabilities: NDArray[np.float64], draws: int = 2000) -> list[float] | None:
     """Quantiles .025, .5 and .975 of the accuracy in tests of as many statements of each level as ClimateX's has."""
-    counts = np.bincount(truth, minlength=len(LEVELS))
+    counts = np.bincount(truth, minlength=len(TAGGER_LEVELS))
     if (counts < CLIMATEX_MIX).any():
         return None
     right = reweight(probabilities, class_shares(counts), CLIMATEX_MIX).argmax(axis=1) == truth
@@ -99,7 +99,7 @@ def states_of(training: TrainingTexts, file: Path) -> np.ndarray:
 def on_states(training: TrainingTexts, states: np.ndarray, split: Split, pooling: str, layer: int) -> np.ndarray:
     """Probabilities of the test part by a regression on hidden states."""
     block = states[:, LAYERS.index(layer), POOLINGS.index(pooling)].astype(np.float64)
-    model = fit_linear([block[split.train]], training.truth[split.train], len(LEVELS), standardise=False)
+    model = fit_linear([block[split.train]], training.truth[split.train], len(TAGGER_LEVELS), standardise=False)
     return model.probabilities([block[split.test]])
 
 
@@ -107,7 +107,7 @@ def with_states(training: TrainingTexts, states: np.ndarray, wordy: NDArray[np.f
     """Regressions on states, layer by layer; and pooled with a tagger that reads words and vectors."""
     rows, held = {}, {}
     for key in [(pooling, layer) for layer in LAYERS for pooling in POOLINGS]:
-        held[key] = np.zeros((len(training.texts), len(LEVELS)))
+        held[key] = np.zeros((len(training.texts), len(TAGGER_LEVELS)))
         for split in training.splits(SECTIONS):
             held[key][split.test] = on_states(training, states, split, *key)
         rows[key] = row(f"{key[0]} state, layer {key[1]}", training.truth, held[key], training.groups)
@@ -121,7 +121,7 @@ def by_comparison(items: list[LabelledItem], split: Split, count: int) -> list[d
     model = LocalModel("local:smollm2")
     labelled = sample_balanced([items[place] for place in split.train])
     new = sample_balanced([items[place] for place in split.test], count, seed=1)
-    truth = np.array([LEVELS.index(one.tag) for one in new])
+    truth = np.array([TAGGER_LEVELS.index(one.tag) for one in new])
     found = []
     for method in ("pointwise", "ppairs"):
         tagger = train_insertion(labelled, model, method=method, layers=(20,))
@@ -153,8 +153,6 @@ def main() -> None:
     training = make_training_texts(items, FeatureModels(load_encoder()))
     split = held_out_part(training)
     part = make_training_texts([items[place] for place in split.train], training.models)
-    for source in ("vectors", "context vectors"):
-        part.set_block(source, np.asarray(training.block(source, split.train, None)))
     tried = compare_classifiers(SPECS, part, folds=SECTIONS)
     chosen = choose_best(tried).spec
     rows = [row(one.spec.name, part.truth, one.probabilities, part.groups) for one in tried]
@@ -174,7 +172,9 @@ def main() -> None:
     reports = {}
     for report in dict.fromkeys(one.report for one in items):
         own = np.array([one.report == report for one in items])
-        found = evaluate(training.truth[own], everything[0].probabilities[own], LEVELS, groups=training.groups[own])
+        found = evaluate(
+            training.truth[own], everything[0].probabilities[own], TAGGER_LEVELS, groups=training.groups[own]
+        )
         reports[report] = asdict(found)
     keep("by_report", reports)
     if given.bundle:

@@ -23,8 +23,8 @@ import numpy as np
 from climassay.confidence.extraction import ExtractOptions, extract
 from climassay.confidence.statement import Statement
 from climassay.confidence.topics import OUTSIDE, TopicModel, TopicSettings, fit_topics
-from climassay.confidence.trends import TopicChange, TrendStatements, measure_changes, select_cases
-from climassay.confidence.vocabulary import TAGS
+from climassay.confidence.trends import TopicChange, TrendStatements, measure_changes, select_statements
+from climassay.confidence.vocabulary import LEVELS
 from climassay.corpus.readers.file_types import read
 from climassay.models.encoders import load_encoder
 from climassay.statistics.intervals import proportion
@@ -59,7 +59,7 @@ def dealt(
             continue
         lowered = case.topic in topics and generator.random() < share
         assert case.tag is not None
-        tag = TAGS[max(0, TAGS.index(case.tag) - lowered)]
+        tag = LEVELS[max(0, LEVELS.index(case.tag) - lowered)]
         made.append(replace(case, column="AR5", tag=tag))
     return TrendStatements("cycle", ("AR5", "AR6"), tuple(made), (), 0)
 
@@ -116,7 +116,7 @@ def _told(hits: int, of: int) -> str:
 def in_text(paragraphs: Path, statements: Sequence[Statement], model: TopicModel) -> None:
     """Lower levels in the words of paragraphs, extract them anew, and look for the change."""
     generator = np.random.default_rng(0)
-    planted = [topic for topic, _ in topic_sections(select_cases(statements, model)).most_common(2 + PLANTED)[2:]]
+    planted = [topic for topic, _ in topic_sections(select_statements(statements, model)).most_common(2 + PLANTED)[2:]]
     sections = sorted({(one.document_id, one.group) for one in statements})
     early = {
         section for section, is_early in zip(sections, generator.random(len(sections)) < 0.5, strict=True) if is_early
@@ -150,7 +150,7 @@ def in_text(paragraphs: Path, statements: Sequence[Statement], model: TopicModel
             for one in extract(read(file).documents, ExtractOptions(cycle=cycle))
         ]
     fitted = fit_topics(anew, load_encoder(), TopicSettings()).model
-    changes = measure_changes(select_cases(anew, fitted), len(fitted.topics))
+    changes = measure_changes(select_statements(anew, fitted), len(fitted.topics))
     print(f"in the text: {changed} sentences lowered, {Counter(one.cycle for one in anew)}")
     moved = {one.text for one in statements if model.topic_of(one.id) in planted}
     for one in changes:
@@ -183,7 +183,11 @@ def main() -> None:
     if given.text:
         in_text(paragraphs, statements, model)
     simulate(
-        select_cases(statements, model), model, given.seeds, given.first, (0.0,) if given.unplanted else (0.0, *SHARES)
+        select_statements(statements, model),
+        model,
+        given.seeds,
+        given.first,
+        (0.0,) if given.unplanted else (0.0, *SHARES),
     )
 
 

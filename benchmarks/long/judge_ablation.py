@@ -173,7 +173,7 @@ def ablate(
     samples = _weighted_correlation(lost, odds, units.pair_weights(chosen))
     samples = samples[np.isfinite(samples)]
     if np.isfinite(value) and len(samples):
-        correlation = BootstrapUnits.figure(float(value), samples, len(lost))
+        correlation = BootstrapUnits.make_score(float(value), samples, len(lost))
     return Ablation(
         scope,
         tuple(sorted(own)),

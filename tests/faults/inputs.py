@@ -37,7 +37,7 @@ drafts = 8
 
 def write_inputs(given: Path, url: str) -> None:
     from climassay.generation import Decision, Wording, write_drafts
-    from confidence.tagging.planted import LEVELS, planted, write_climatex, write_extracted
+    from confidence.tagging.planted import TAGGER_LEVELS, planted, write_climatex, write_extracted
     from generated_drafts import draft
     from planted_evidence import evidence_rows
     from published_sample import write_sample
@@ -83,7 +83,8 @@ def write_inputs(given: Path, url: str) -> None:
     text = "\n\n".join(sentence.format(n, n) for n in range(200))
     (given / "report.md").write_text(f"# Seas\n\n{text}\n", encoding="utf-8")
     statements = planted(80, seed=5)
-    write_extracted([(one.item.text, LEVELS[n % 4]) for n, one in enumerate(statements)], given / "statements.jsonl")
+    labelled = [(one.item.text, TAGGER_LEVELS[n % 4]) for n, one in enumerate(statements)]
+    write_extracted(labelled, given / "statements.jsonl")
     claims = "".join(f"Of {one.section} we say that {one.item.text.lower()}\n" for one in planted(40, seed=7)[28:])
     (given / "untagged.csv").write_text(f"claim\n{claims}", encoding="utf-8")
     write_observations(given / "observed.jsonl")

@@ -91,12 +91,11 @@ def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
 def _name_unnamed(rows: list[list[str]]) -> list[str]:
     """Return the names of columns, given the header and the rows below it; empty if a column is to be left out."""
     names = [name.strip() for name in rows[0]]
-    for index, name in enumerate(names):
-        cells = [] if name else [row[index].strip() for row in rows[1:] if len(row) > index]
-        is_row_index = index == 0 and cells in [list(map(str, range(first, first + len(cells)))) for first in (0, 1)]
-        if any(cells) and not is_row_index:
-            names[index] = f"column {index + 1}"
-    return names
+    filled_columns = {index for row in rows[1:] for index, cell in enumerate(row) if cell.strip()}
+    first_cells = [row[0].strip() for row in rows[1:] if row]
+    if first_cells in [list(map(str, range(first, first + len(first_cells)))) for first in (0, 1)]:
+        filled_columns.discard(0)
+    return [name or (f"column {index + 1}" if index in filled_columns else "") for index, name in enumerate(names)]
 
 
 def _number_repeated_names(names: list[str]) -> list[str]:

@@ -35,7 +35,7 @@ def test_planted_topics_are_found_with_their_words(data):
     found = grouped(data)
     topics = truth(data[0])
     assert len(found.words) == 6
-    assert sum(found.joined) == 6
+    assert sum(found.clusters_per_group) == 6
     for group, words in enumerate(found.words):
         members = {topic for topic, given in zip(topics, found.groups, strict=True) if given == group}
         assert len(members) == 1
@@ -46,7 +46,7 @@ def test_groups_are_joined_to_as_many_as_are_wanted_and_largest_first(data):
     found = grouped(data, topics=4)
     sizes = np.bincount(found.groups[found.groups >= 0])
     assert len(sizes) == 4
-    assert sum(found.joined) == 6
+    assert sum(found.clusters_per_group) == 6
     assert list(sizes) == sorted(sizes, reverse=True)
     assert all(abs(np.linalg.norm(centre) - 1) < 1e-5 for centre in found.centres)
 
