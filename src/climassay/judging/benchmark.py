@@ -622,7 +622,7 @@ class _BenchmarkRun:
             all_requests = [request for part_requests in requests for request in part_requests]
             extractor = self._create_extractor(parts[0])
             with self.session.progress.task(f"{noun} read by {self.model.name}", len(all_requests)) as bar:
-                extractor.extract(all_requests, bar.advance)
+                extractor.extract_states(all_requests, bar.advance)
             self.cost += extractor.cost
             for number, part in enumerate(parts):
                 cost_fraction = len(requests[number]) / max(1, len(all_requests))

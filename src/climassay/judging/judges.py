@@ -214,7 +214,7 @@ class StateExtractor:
 
         By default, the states of all layers of the extractor are returned.
         """
-        result, failed = self.extract(self.quality_requests.contrast(items, pairs), on_progress)
+        result, failed = self.extract_states(self.quality_requests.contrast(items, pairs), on_progress)
         states = result.states[:, :, _find_layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         log_odds = np.asarray(result.logprobs[:, 0] - result.logprobs[:, 1], dtype=np.float64)
         return Contrasts((states[:, 0] - states[:, 1]).reshape(len(pairs), -1), np.where(failed, 0.0, log_odds), failed)
@@ -223,11 +223,11 @@ class StateExtractor:
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
     ) -> tuple[States, NDArray[np.bool_]]:
         """Return one state per item, shape [items, layers * width], and whether each item failed, shape [items]."""
-        result, failed = self.extract(self.quality_requests.point(items), on_progress)
+        result, failed = self.extract_states(self.quality_requests.point(items), on_progress)
         states = result.states[:, 0, _find_layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         return np.ascontiguousarray(states.reshape(len(items), -1)), failed
 
-    def extract(
+    def extract_states(
         self, requests: Sequence[OptionRequest], on_progress: Progress | None = None
     ) -> tuple[Harvest, NDArray[np.bool_]]:
         """Compute or load the states for requests, and add their cost.
