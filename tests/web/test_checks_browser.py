@@ -97,6 +97,7 @@ def test_a_waiting_check_and_question_show_their_place_and_what_is_done_first(ru
     finally:
         loading.open.set()
     ended(place, check)
+    page = visit("annotator")  # The first page may just be loading the result.
     place.jobs.register("check", lambda *_: reached(hanging.open), "checks")
     running = [place.jobs.submit("check", "x", {}, by=f"other{number}") for number in range(WORKERS["checks"])]
     until(lambda: all(place.jobs.get(job).state == "running" for job in running))
